@@ -708,9 +708,9 @@ typedef enum gs_shrink_form {
 enum { GS_SHRINK_MOST = 8 };
 typedef struct gs_shrinking {
     int32_t width, height, factor; // 1..GS_MAX_SIZE
-    gs_shrink_form form;
-    int32_t channels; // of GS_SHRINK_BYTES: 1..4
-    int32_t count;    // of GS_SHRINK_PLANES: 1..GS_SHRINK_MOST; others have one picture, from[0]
+    int32_t form;                  // a gs_shrink_form
+    int32_t channels;              // of GS_SHRINK_BYTES: 1..4
+    int32_t count;                 // of GS_SHRINK_PLANES: 1..GS_SHRINK_MOST; others have one picture, from[0]
     const void *from[GS_SHRINK_MOST];
     void *small; // of the new size and the same form, but GS_SHRINK_PLANES
 } gs_shrinking;

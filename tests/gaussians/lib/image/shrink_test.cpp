@@ -13,7 +13,7 @@ gs_shrinking sized(int32_t width, int32_t height, int32_t factor) {
 }
 
 // gs_shrink of one picture in this form.
-gs_status shrink(gs_shrinking s, gs_shrink_form form, int32_t channels, const void *from, void *small) {
+gs_status shrink(gs_shrinking s, int32_t form, int32_t channels, const void *from, void *small) {
     s.form = form, s.channels = channels, s.from[0] = from, s.small = small;
     return gs_shrink(&s, nullptr);
 }
@@ -155,7 +155,7 @@ TEST(Shrink, RefusesBadArguments) {
     }
     for (const int32_t channels : {0, 5})
         EXPECT_EQ(shrink(good, GS_SHRINK_BYTES, channels, floats.data(), small.data()), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(shrink(good, gs_shrink_form(4), 3, floats.data(), small.data()), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(shrink(good, 4, 3, floats.data(), small.data()), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_shrink(nullptr, nullptr), GS_INVALID_ARGUMENT);
 }
 
