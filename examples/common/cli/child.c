@@ -103,7 +103,7 @@ bool child_run(const child_program *program, int input, fault *why) {
     close(output[1]);
     close(failed[1]);
     if (child > 0) {
-        setpgid(child, child); // whoever comes first
+        setpgid(child, child); // the first of both that comes to it does it
         ssize_t got;
         do got = read(failed[0], &number, sizeof number);
         while (got < 0 && errno == EINTR);

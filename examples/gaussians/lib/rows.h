@@ -19,7 +19,7 @@ gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, void *works
 // gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
 gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
                               gs_stream stream);
-// The sums of an image, in the order of its rows of tiles, whoever has which. sums: [GS_EXPOSURE_SUMS].
+// The sums of an image, in the order of its rows of tiles, whichever rank has them. sums: [GS_EXPOSURE_SUMS].
 gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream);
 
 // How long the lists of some rows are.
