@@ -53,6 +53,7 @@ typedef struct nccl_rank {
     nccl_library nccl;
     nccl_comm *comm;       // NULL after an abort
     const char *attempted; // the last call, for the text of a timeout
+    unsigned collectives;  // that have been queued
 } nccl_rank;
 
 static bool stop(ranks *group) {
@@ -121,7 +122,10 @@ static bool wait(ranks *group, gs_stream stream) {
     patience since = {seconds_now(), 0, state->attempted};
     for (;;) {
         const cudaError_t status = cudaStreamQuery(stream);
-        if (status == cudaSuccess) return true;
+        if (status == cudaSuccess) {
+            atomic_store(&group->unseen, 0);
+            return true;
+        }
         if (status != cudaErrorNotReady) return ranks_fail_cuda(group, status, state->attempted), stop(group);
         nccl_result result = NCCL_SUCCESS;
         if (state->comm) state->nccl.comm_get_async_error(state->comm, &result);
@@ -133,8 +137,15 @@ static bool wait(ranks *group, gs_stream stream) {
 
 // ---- the collectives ----
 
+static void count_collective(ranks *group) {
+    nccl_rank *const state = group->state;
+    if (++state->collectives == 0) state->collectives = 1;
+    if (atomic_load(&group->unseen) == 0) atomic_store(&group->unseen, state->collectives);
+}
+
 static bool all_to_all(ranks *group, const ranks_exchange *x, gs_stream stream) {
     nccl_rank *const state = group->state;
+    count_collective(group);
     nccl_result result = state->nccl.group_start(), each = NCCL_SUCCESS;
     const int own = group->own;
     for (int k = 1; k < group->count && result == NCCL_SUCCESS; k++) {
@@ -156,6 +167,7 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
     static const nccl_type types[] = {NCCL_INT64, NCCL_FLOAT, NCCL_DOUBLE};
     nccl_rank *const state = group->state;
     if (reduction->count == 0) return true;
+    count_collective(group);
     return settle(group,
                   state->nccl.all_reduce(
                       reduction->values, reduction->values, (size_t)reduction->count, types[reduction->type],

@@ -268,13 +268,25 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-// After a failure a thread that hangs cannot be ended alone: then the process ends.
+// A rank may stand in a call of CUDA that waits for the device, which waits for a rank that has died: then its own clock
+// stands too, and this thread's tells. After a failure a thread that hangs cannot be ended alone: then the process ends.
 static void join_or_end(const thread_rank *member, double *failed_at) {
-    const ranks_shared *const shared = member->group.shared;
+    ranks_shared *const shared = member->group.shared;
     const double most = 8, grace = member->group.timeout_s < most ? member->group.timeout_s : most;
+    double last = seconds_now(),
+           waited = 0; // as in nccl_ranks.c, without seconds in which this process was stopped
+    unsigned number = 0;
     for (;;) {
         const struct timespec until = after(CLOCK_REALTIME, 100);
         if (pthread_timedjoin_np(member->thread, NULL, &until) == 0) return;
+        const unsigned unseen = atomic_load(&member->group.unseen);
+        const double now = seconds_now();
+        waited = unseen > 0 && unseen == number ? waited + (now - last < 1 ? now - last : 1) : 0;
+        last = now, number = unseen;
+        if (waited > member->group.timeout_s && !ranks_has_failed(shared)) {
+            ranks teller = {.shared = shared, .own = member->group.own};
+            ranks_fail(&teller, "has waited %g s for the others in a call of CUDA", member->group.timeout_s);
+        }
         if (!ranks_has_failed(shared)) continue;
         if (*failed_at == 0) *failed_at = seconds_now();
         if (seconds_now() < *failed_at + grace) continue;

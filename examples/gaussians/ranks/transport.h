@@ -40,6 +40,8 @@ struct ranks {
     int count, own;
     double timeout_s;
     fault error;
+    // The number of the first collective that has been queued since a wait last ended; 0: none. This rank writes it.
+    atomic_uint unseen;
     // For numbers that ranks tell each other: those of all, then the own ones.
     int64_t *host, *device; // pinned; the same
     int64_t room;           // values in each of them

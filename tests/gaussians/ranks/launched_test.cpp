@@ -218,6 +218,23 @@ TEST_F(Launched, EndWhenOneIsStopped) {
     }
 }
 
+// As cudaFree does behind a collective that a dead rank holds up.
+TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
+    body = [](ranks *group, void *context) {
+        const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
+        const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_SUM};
+        if (!ranks_all_reduce(group, &sum, nullptr)) return false;
+        while (ranks_own(group) == 0) pause();
+        return work_for_ever(group, context);
+    };
+    plan.timeout_s = 2;
+    start_all(2);
+    EXPECT_EQ(end_of(0), 1);
+    EXPECT_EQ(told(0), "test: rank 0: has waited 2 s for the others in a call of CUDA\n");
+    EXPECT_LT(waited(), 15);
+    expect_that_others_end(0, ": ");
+}
+
 // The whole run is stopped and goes on, as by Ctrl-Z and fg.
 TEST_F(Launched, GoOnAfterAllWereStopped) {
     given.number = 100;
