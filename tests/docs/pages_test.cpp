@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Checks the pages: every block of CUDA or C++ is a marked part of a source file here, every link leads to a
-// file and a heading that exist, and the tables of bad input name existing tests.
+// Checks the pages: every block of CUDA or C++ is a marked part of a source file here, and every link leads to a
+// file and a heading that exist.
 #include <gtest/gtest.h>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -116,48 +115,6 @@ TEST(Pages, LinkToFilesAndHeadingsThatExist) {
         }
     }
     EXPECT_GT(links, 80u);
-}
-
-// The words of letters, digits and _ in the text, also those with dots between.
-std::vector<std::string> words_of(const std::string &text) {
-    std::vector<std::string> words(1);
-    for (const char c : text)
-        if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.')
-            words.back() += c;
-        else if (!words.back().empty())
-            words.emplace_back();
-    if (words.back().empty()) words.pop_back();
-    return words;
-}
-
-// Every row of every table names a test, and each of these is in a source file.
-TEST(Pages, OfBadInputNameTestsThatExist) {
-    std::set<std::string> known;
-    for (const auto &file : std::filesystem::recursive_directory_iterator(TESTS)) {
-        if (file.path().extension() != ".cpp" && file.path().extension() != ".cu") continue;
-        std::ostringstream text;
-        text << std::ifstream(file.path()).rdbuf();
-        const std::vector<std::string> words = words_of(text.str());
-        for (size_t i = 0; i + 2 < words.size(); ++i)
-            if (words[i] == "TEST" || words[i] == "TEST_F" || words[i] == "TEST_P")
-                known.insert(words[i + 1] + "." + words[i + 2]);
-    }
-    size_t rows = 0;
-    for (const std::string &line : lines_of(BAD_INPUT)) {
-        if (line.rfind("| ", 0) != 0 || line.rfind("| wrong |", 0) == 0) continue;
-        const size_t before = line.rfind(" | ", line.size() - 3);
-        ASSERT_NE(before, std::string::npos) << line;
-        const std::string cell = line.substr(before);
-        bool named = cell.find("the same") != std::string::npos;
-        for (const std::string &word : words_of(cell)) {
-            if (word.find('.') == std::string::npos || word.front() == '.' || word.back() == '.') continue;
-            EXPECT_EQ(known.count(word), 1u) << "there is no test " << word;
-            named = true;
-        }
-        EXPECT_TRUE(named) << "names no test:\n" << line;
-        ++rows;
-    }
-    EXPECT_GT(rows, 50u);
 }
 
 } // namespace

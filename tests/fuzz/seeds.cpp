@@ -3,7 +3,9 @@
 #include "targets.h"
 #include "files.h"
 #include "fuzz_key.h"
+#include "colmap_model.h"
 #include "frame.h"
+#include "formats/scene_bytes.h"
 #include "images/image.h"
 #include "scene.h"
 #include "transforms.h"
@@ -69,84 +71,31 @@ void scenes() {
         // What is in the gzip file: versions 1 to 3.
         const size_t rest = 3 * size_t((degree + 1) * (degree + 1) - 1);
         for (uint32_t version = 1; version <= 3; version++) {
-            Bytes b;
-            b.put(uint32_t(0x5053474e)).put(version).put(uint32_t(2)).put(uint8_t(degree)).put(uint8_t(12));
-            b.put(uint8_t(degree % 2)).put(uint8_t(0));
+            Bytes b = spz_header(version, 2, uint8_t(degree), 12, uint8_t(degree % 2), 0);
             seed("spz_inside",
                  b.put(std::string(2 * ((version == 1 ? 6 : 9) + 7 + (version < 3 ? 3 : 4) + rest), 'a'))
                      .text);
         }
         scene_close(&scene);
     }
-    Bytes splat;
-    for (const float x : {1.5f, -2.0f, 3.0f, 1.0f, 0.25f, 4.0f}) splat.put(x);
-    seed("splat", splat.put(std::string("\xff\x00\x80\x33\x80\xff\x80\x01", 8)).text);
+    seed("splat", splat_file());
     seed(
         "points",
         "ply\nformat ascii 1.0\nelement vertex 2\nproperty double x\nproperty float y\nproperty float z\n"
         "property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n1 2 3 4 5 6\n-1e2 0 .5 9 8 7\n");
 }
 
-std::string compressed(bool colors, int coefficients) {
-    std::string text = "ply\nformat binary_little_endian 1.0\nelement chunk 1\n";
-    for (const char *bound : {"min_", "max_", "min_scale_", "max_scale_"})
-        for (const char *axis : {"x", "y", "z"}) text += std::string("property float ") + bound + axis + "\n";
-    for (const char *bound : {"min_r", "min_g", "min_b", "max_r", "max_g", "max_b"})
-        if (colors) text += std::string("property float ") + bound + "\n";
-    text += "element vertex 1\n";
-    for (const char *word : {"position", "rotation", "scale", "color"})
-        text += std::string("property uint packed_") + word + "\n";
-    if (coefficients) text += "element sh 1\n";
-    for (int k = 0; k < coefficients; k++) text += "property uchar f_rest_" + std::to_string(k) + "\n";
-    Bytes b;
-    b.put(text + "end_header\n");
-    for (int k = 0; k < (colors ? 18 : 12); k++) b.put(float(k) / 4 - 1);
-    for (uint32_t k = 0; k < 4; k++) b.put(0x87654321u * (k + 1));
-    return b.put(std::string(size_t(coefficients), '\x80')).text;
-}
-
+// Below a node that turns harmonics: in one file, with a file beside it, and with the buffer in the JSON.
 void gltf() {
-    std::string json =
-        R"({"asset":{"version":"2.0"},"extensionsUsed":["KHR_gaussian_splatting"],"scene":0,"scenes":[{"nodes":[0]}],)"
-        R"("nodes":[{"children":[1],"translation":[1,2,3],"rotation":[0,0,0.6,0.8],"scale":[2,2,2]},{"mesh":0}],)"
-        R"("meshes":[{"primitives":[{"mode":0,"attributes":{"POSITION":0,"KHR_gaussian_splatting:SCALE":1,)"
-        R"("KHR_gaussian_splatting:ROTATION":2,"KHR_gaussian_splatting:OPACITY":3,"KHR_gaussian_splatting:SH_DEGREE_0_COEF_0":4},)"
-        R"("extensions":{"KHR_gaussian_splatting":{"kernel":"ellipse","colorSpace":"srgb_rec709_display"}}}]}],)"
-        R"("buffers":[{"byteLength":48URI}],"bufferViews":[{"buffer":0,"byteLength":48}],"accessors":[)"
-        R"({"bufferView":0,"componentType":5126,"count":1,"type":"VEC3"},)"
-        R"({"bufferView":0,"byteOffset":12,"componentType":5126,"count":1,"type":"VEC3"},)"
-        R"({"bufferView":0,"byteOffset":24,"componentType":5120,"normalized":true,"count":1,"type":"VEC4"},)"
-        R"({"bufferView":0,"byteOffset":28,"componentType":5126,"count":1,"type":"SCALAR"},)"
-        R"({"bufferView":0,"byteOffset":32,"componentType":5126,"count":1,"type":"VEC3"}]})";
-    // Harmonics that a node's rotation turns, from a file beside it.
-    std::string turned = json;
-    const std::string coefficient = R"("KHR_gaussian_splatting:SH_DEGREE_0_COEF_0":4)", last = "}]}";
-    std::string attributes = coefficient, accessors;
-    for (int degree = 1, k = 5; degree <= 3; degree++)
-        for (int m = 0; m <= 2 * degree; m++, k++) {
-            attributes += R"(,"KHR_gaussian_splatting:SH_DEGREE_)" + std::to_string(degree) + "_COEF_" +
-                          std::to_string(m) + "\":" + std::to_string(k);
-            accessors += R"(,{"bufferView":0,"byteOffset":)" + std::to_string(4 * k) +
-                         R"(,"componentType":5126,"count":1,"type":"VEC3"})";
-        }
-    turned.replace(turned.find(coefficient), coefficient.size(), attributes);
-    turned.insert(turned.rfind(last) + 1, accessors);
-    for (size_t at; (at = turned.find("th\":48")) != std::string::npos;) turned.replace(at, 6, "th\":128");
-    turned.replace(turned.find("URI"), 3, R"(,"uri":"a.bin")");
-    seed("gltf", turned + FUZZ_DIVISION + std::string(128, '>'));
-    const size_t uri = json.find("URI");
-    const std::string data = R"(,"uri":"data:application/octet-stream;base64,)" + std::string(64, 'P') + '"';
-    seed("gltf", std::string(json).replace(uri, 3, data));
-    json.replace(uri, 3, "");
-    while (json.size() % 4) json += ' ';
-    Bytes b;
-    b.put(uint32_t(0x46546c67)).put(uint32_t(2)).put(uint32_t(28 + json.size() + 48));
-    b.put(uint32_t(json.size()))
-        .put(uint32_t(0x4e4f534a))
-        .put(json)
-        .put(uint32_t(48))
-        .put(uint32_t(0x004e4942));
-    seed("glb", b.put(std::string(48, '>')).text);
+    const gltf_model m = two_gaussians();
+    const std::string buffer = "{\"byteLength\":156}";
+    const auto with = [&](const std::string &uri) {
+        std::string json = m.json;
+        return json.replace(json.find(buffer), buffer.size(), "{\"byteLength\":156,\"uri\":\"" + uri + "\"}");
+    };
+    seed("glb", glb(m));
+    seed("gltf", with("a.bin") + FUZZ_DIVISION + m.binary);
+    seed("gltf", with("data:application/octet-stream;base64," + std::string(208, 'P')));
 }
 
 void pictures() {
@@ -193,29 +142,15 @@ void pictures() {
 
 void colmap() {
     const std::string divided = FUZZ_DIVISION;
-    const int models[] = {0, 1, 2,
-                          3, 4, 5}; // SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE
-    const int parameters[] = {3, 4, 4, 5, 8, 8};
-    for (const int model : models) {
-        Bytes cameras, images, points;
-        cameras.put(uint64_t(1)).put(uint32_t(1)).put(int32_t(model)).put(uint64_t(8)).put(uint64_t(6));
-        for (int k = 0; k < parameters[model]; k++) cameras.put(k < 2 ? 7.0 : k < 4 ? 3.0 : 0.01);
-        images.put(uint64_t(1)).put(uint32_t(1));
-        for (const double value : {1.0, 0.0, 0.0, 0.0, 0.5, 0.0, 2.0}) images.put(value);
-        images.put(uint32_t(1))
-            .put(std::string("a.png") + '\0')
-            .put(uint64_t(1))
-            .put(1.0)
-            .put(2.0)
-            .put(uint64_t(7));
-        points.put(uint64_t(1)).put(uint64_t(7)).put(1.0).put(2.0).put(3.0).put(uint8_t(1)).put(uint8_t(2));
-        points.put(uint8_t(3)).put(0.5).put(uint64_t(1)).put(uint32_t(1)).put(uint32_t(0));
-        seed("colmap_binary", cameras.text + divided + images.text + divided + points.text);
+    const size_t parameters[] = {3, 4, 4, 5, 8, 8}; // of SIMPLE_PINHOLE to OPENCV_FISHEYE
+    const std::vector<ColmapImage> images = {{"a.png", 1, {1, 0, 0, 0}, {0.5, 0, 2}, 1}};
+    const std::vector<ColmapPoint> points = {{{1, 2, 3}, {1, 2, 3}, 1, {100}}};
+    for (int model = 0; model < 6; model++) {
+        std::vector<ColmapCamera> cameras = {{1, model, 8, 6, {7, 7, 3, 3, 0.01, 0.01, 0.01, 0.01}}};
+        cameras[0].parameters.resize(parameters[model]);
+        seed("colmap_binary", bytes_of(cameras) + divided + bytes_of(images) + divided + bytes_of(points));
+        seed("colmap_text", text_of(cameras) + divided + text_of(images) + divided + text_of(points));
     }
-    seed("colmap_text",
-         "# Number of cameras: 1\n1 OPENCV 8 6 7 7 4 3 0.1 0.01 0 0\n" + divided +
-             "# Number of images: 1, mean observations per image: 1\n1 1 0 0 0 0.5 0 2 1 a.png\n1 2 7\n" +
-             divided + "# Number of points: 1, mean track length: 1\n7 1 2 3 1 2 3 0.5 1 0\n");
 }
 
 void others() {
@@ -253,8 +188,8 @@ int main(int argc, char **argv) {
     folder = argv[1];
     std::filesystem::create_directories(folder);
     scenes();
-    seed("compressed", compressed(true, 9));
-    seed("compressed", compressed(false, 0));
+    seed("compressed", compressed_file(true, 9));
+    seed("compressed", compressed_file(false, 0));
     gltf();
     pictures();
     colmap();

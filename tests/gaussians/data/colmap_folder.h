@@ -48,14 +48,6 @@ class Colmap : public testing::Test {
         if (!loaded) reconstruction_close(&got);
         return loaded;
     }
-    // What is in the folder is refused, with a text that names `path` and has `part`.
-    void expect_refusal(const std::string &path, const std::string &part) {
-        EXPECT_FALSE(load(&why)) << part;
-        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << part << " | " << why.text;
-        EXPECT_EQ(got.view_count, 0u);
-        EXPECT_EQ(got.views, nullptr);
-        EXPECT_EQ(got.points, nullptr);
-    }
 
     TemporaryFolder folder;
     const std::string cameras_bin = folder / "cameras.bin", images_bin = folder / "images.bin",

@@ -87,9 +87,7 @@ inline std::string text_of(const std::vector<ColmapCamera> &cameras) {
     const char *const names[] = {
         "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL",         "RADIAL",        "OPENCV", "OPENCV_FISHEYE",
         "FULL_OPENCV",    "FOV",     "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"};
-    std::ostringstream out =
-        text_stream("# Camera list with one line of data per camera:\n#   CAMERA_ID, MODEL, WIDTH, "
-                    "HEIGHT, PARAMS[]\n# Number of cameras: ");
+    std::ostringstream out = text_stream("# Camera list\n# Number of cameras: ");
     out << cameras.size() << "\n";
     for (const ColmapCamera &c : cameras) {
         out << c.id << ' ' << names[c.model] << ' ' << c.width << ' ' << c.height;
@@ -100,10 +98,7 @@ inline std::string text_of(const std::vector<ColmapCamera> &cameras) {
 }
 
 inline std::string text_of(const std::vector<ColmapImage> &images) {
-    std::ostringstream out =
-        text_stream("# Image list with two lines of data per image:\n#   IMAGE_ID, QW, QX, QY, QZ, "
-                    "TX, TY, TZ, CAMERA_ID, NAME\n#   POINTS2D[] as (X, Y, POINT3D_ID)\n"
-                    "# Number of images: ");
+    std::ostringstream out = text_stream("# Image list\n# Number of images: ");
     out << images.size() << ", mean observations per image: 1.5\n";
     int32_t id = 100;
     for (const ColmapImage &i : images) {
@@ -118,9 +113,7 @@ inline std::string text_of(const std::vector<ColmapImage> &images) {
 }
 
 inline std::string text_of(const std::vector<ColmapPoint> &points) {
-    std::ostringstream out =
-        text_stream("# 3D point list with one line of data per point:\n#   POINT3D_ID, X, Y, Z, R, G, "
-                    "B, ERROR, TRACK[] as (IMAGE_ID, POINT2D_IDX)\n# Number of points: ");
+    std::ostringstream out = text_stream("# 3D point list\n# Number of points: ");
     out << points.size() << ", mean track length: 2\n";
     uint64_t id = 7;
     for (const ColmapPoint &p : points) {

@@ -13,26 +13,19 @@ TEST_F(Colmap, ReadsAModel) {
     ASSERT_EQ(got.view_count, 2u);
     EXPECT_STREQ(got.views[0].name, "a/c.png"); // by name
     EXPECT_STREQ(got.views[1].name, "b.png");
-    const lens &first = got.views[0].optics, &second = got.views[1].optics;
-    EXPECT_EQ(first.width, 8);
-    EXPECT_EQ(first.height, 6);
-    EXPECT_EQ(second.width, 640);
-    EXPECT_EQ(second.height, 480);
-    EXPECT_EQ(second.fx, 500.0);
-    EXPECT_EQ(second.fy, 510.0);
-    EXPECT_EQ(second.cx, 320.5);
-    EXPECT_EQ(second.cy, 240.25);
-    EXPECT_EQ(got.views[1].translation[0], 1.0);
-    EXPECT_EQ(got.views[1].translation[1], 2.0);
-    EXPECT_EQ(got.views[1].translation[2], 3.0);
-    EXPECT_EQ(got.views[0].translation[0], -1.0);
+    EXPECT_EQ(lens_tuple(got.views[0].optics),
+              lens_tuple({8, 6, 10, 11, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0, false}));
+    EXPECT_EQ(lens_tuple(got.views[1].optics),
+              lens_tuple({640, 480, 500, 510, 0, 0, 320.5, 240.25, 0, 0, 0, 0, 0, 0, false}));
     ASSERT_EQ(got.point_count, 2u);
-    EXPECT_EQ(got.points[0].place[0], 0.5);
-    EXPECT_EQ(got.points[0].place[1], -1.0);
-    EXPECT_EQ(got.points[1].place[2], 6.0);
-    EXPECT_EQ(got.points[0].color[1], 2);
-    EXPECT_EQ(got.points[1].color[0], 255);
-    EXPECT_EQ(got.points[1].color[2], 128);
+    for (size_t k = 0; k < 3; k++) {
+        EXPECT_EQ(got.views[0].translation[k], images[1].translation[k]);
+        EXPECT_EQ(got.views[1].translation[k], images[0].translation[k]);
+        for (size_t i = 0; i < 2; i++) {
+            EXPECT_EQ(got.points[i].place[k], points[i].position[k]);
+            EXPECT_EQ(got.points[i].color[k], points[i].color[k]);
+        }
+    }
 }
 
 // Rodrigues' formula, which shares nothing with the quaternion's matrix: x cos + (n x x) sin + n (n.x) (1 -
@@ -89,8 +82,7 @@ TEST_F(Colmap, ReadsTracksWhereTheyAreWanted) {
             EXPECT_EQ(got.tracks[i].point, expected[i][1]) << i;
         }
     }
-    write_bytes(points_txt, "7 0.5 -1 2 1 2 3 -1 101 2 100\n"); // half an entry
-    expect_refusal(points_txt, "at line 1: expected a track's 2D point, not ''");
+    write_bytes(points_txt, "7 0.5 -1 2 1 2 3 -1 101 2 100\n"); // half an entry: messages_test.cpp
     tracks = false;
     EXPECT_TRUE(load(&why)) << why.text;
 }
@@ -106,30 +98,10 @@ TEST_F(Colmap, NeedsNoPoints) {
     EXPECT_EQ(got.point_count, 0u);
 }
 
-TEST_F(Colmap, RefusesAModelOfNothing) {
-    const std::vector<ColmapImage> some = images;
-    images = {};
-    write();
-    expect_refusal(images_bin, "holds no images");
-    cameras = {};
-    images = some;
-    write();
-    expect_refusal(cameras_bin, "holds no cameras");
-}
-
 TEST_F(Colmap, RefusesEveryBeginning) {
     write();
     for (const std::string &path : {cameras_bin, images_bin, points_bin})
         refuses_every_beginning(path, [&](fault *reason) { return load(reason); });
-}
-
-TEST_F(Colmap, RefusesWhatFollows) {
-    for (const std::string &path : {cameras_bin, images_bin, points_bin}) {
-        write();
-        const std::string bytes = read_bytes(path);
-        write_bytes(path, bytes + "xyz");
-        expect_refusal(path, "3 bytes follow the last record, at byte " + std::to_string(bytes.size()));
-    }
 }
 
 TEST_F(Colmap, SurvivesEveryFlip) {
@@ -149,37 +121,6 @@ TEST_F(Colmap, SurvivesEveryFlip) {
             }
         }
         write_bytes(path, whole);
-    }
-}
-
-TEST_F(Colmap, RefusesAMissingFile) {
-    for (const std::string &path : {cameras_bin, images_bin}) {
-        write();
-        std::filesystem::remove(path);
-        expect_refusal(path, "cannot open");
-    }
-}
-
-TEST_F(Colmap, RefusesAbsurdCounts) {
-    const struct {
-        std::string path;
-        size_t at; // of the count in the file
-        std::string what;
-    } counts[] = {{cameras_bin, 0, "cameras"},
-                  {images_bin, 0, "images"},
-                  {images_bin, 8 + 4 + 56 + 4 + strlen("b.png") + 1, "2D points"},
-                  {points_bin, 0, "points"},
-                  {points_bin, 8 + 8 + 24 + 3 + 8, "track entries"}};
-    for (const auto &each : counts) {
-        for (const uint64_t count : {uint64_t(1) << 16, uint64_t(1) << 32, (uint64_t(1) << 32) + 1,
-                                     uint64_t(1) << 61, uint64_t(1) << 63, UINT64_MAX}) {
-            write();
-            std::string bytes = read_bytes(each.path);
-            memcpy(&bytes[each.at], &count, sizeof count);
-            write_bytes(each.path, bytes);
-            expect_refusal(each.path, std::to_string(count) + " " + each.what + " announced");
-            EXPECT_TRUE(contains(why, "follow byte " + std::to_string(each.at + 8))) << why.text;
-        }
     }
 }
 
@@ -215,122 +156,11 @@ TEST_F(Colmap, ReadsTheCameraModels) {
                 for (const bool text : {false, true}) {
                     write();
                     if (text) write_text();
-                    expect_refusal(text ? cameras_txt : cameras_bin, "camera 2 has ");
+                    EXPECT_FALSE(load(&why));
+                    EXPECT_TRUE(contains(why, "camera 2 has ")) << why.text;
                 }
                 cameras[1].parameters = each.parameters;
             }
-    }
-}
-
-TEST_F(Colmap, RefusesOtherCameraModels) {
-    cameras[1].model = 6;
-    write();
-    expect_refusal(
-        cameras_bin,
-        "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, "
-        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE, "
-        "SIMPLE_FISHEYE, FISHEYE can");
-    for (const int32_t model : {7, 10, 11, -1, INT32_MAX, INT32_MIN}) {
-        cameras[1].model = model;
-        write();
-        expect_refusal(cameras_bin, "has model " + std::to_string(model));
-    }
-}
-
-TEST_F(Colmap, RefusesAFisheyeThatFolds) {
-    cameras[1].model = 5; // 8 x 6 pixels: the farthest corner is at a radius of 5
-    cameras[1].parameters = {1, 1, 4, 3, -0.3, 0, 0, 0};
-    write();
-    expect_refusal(cameras_bin,
-                   "camera 2 has the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's "
-                   "picture folds over 60.4 degrees off the axis");
-    cameras[1].parameters = {1, 1, 4, 3, -0.1, 0, 0, 0}; // at 104.6 degrees
-    write();
-    EXPECT_TRUE(load(&why)) << why.text;
-    cameras[1].parameters = {20, 20, 4, 3, -0.3, 0, 0, 0}; // outside the picture
-    write();
-    EXPECT_TRUE(load(&why)) << why.text;
-}
-
-TEST_F(Colmap, RefusesBadCameras) {
-    for (const uint64_t size : {uint64_t(0), uint64_t(16385), uint64_t(1) << 32, UINT64_MAX}) {
-        const ColmapCamera good = cameras[0];
-        cameras[0].width = size;
-        write();
-        expect_refusal(cameras_bin,
-                       "at byte 8: camera 5 has images of " + std::to_string(size) + " x 480 pixels");
-        cameras[0] = good;
-        cameras[0].height = size;
-        write();
-        expect_refusal(cameras_bin, "640 x " + std::to_string(size) + " pixels");
-        cameras[0] = good;
-    }
-    for (size_t i = 0; i < 4; i++) {
-        for (const double value : {nan, infinity, -infinity, 1e39, 0.0, -5.0, 1e-60, 1e-39}) {
-            if (i >= 2 && std::abs(value) < 10) continue; // a principal point may be anywhere
-            const ColmapCamera good = cameras[0];
-            cameras[0].parameters[i] = value;
-            write();
-            expect_refusal(cameras_bin, "at byte 8: camera 5 has ");
-            cameras[0] = good;
-        }
-    }
-    cameras[1].id = 5;
-    write();
-    expect_refusal(cameras_bin, "two cameras have the id 5");
-}
-
-TEST_F(Colmap, RefusesBadPoses) {
-    for (const double value : {nan, infinity, -infinity}) {
-        for (size_t i = 0; i < 4; i++) {
-            const ColmapImage good = images[1];
-            images[1].quaternion[i] = value;
-            write();
-            expect_refusal(images_bin, "image 'a/c.png' has the quaternion");
-            images[1] = good;
-        }
-        images[0].translation[1] = value;
-        write();
-        expect_refusal(images_bin, "at byte 8: image 'b.png' has the translation");
-        images[0].translation[1] = 0;
-    }
-    images[0].translation[2] = 1.1e18;
-    write();
-    expect_refusal(images_bin, "at byte 8: image 'b.png' has the translation");
-    images[0].quaternion = {0, 0, 0, 0};
-    write();
-    expect_refusal(images_bin, "at byte 8: image 'b.png' has the quaternion 0, 0, 0, 0");
-}
-
-TEST_F(Colmap, RefusesBadNames) {
-    for (const char *name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"}) {
-        images[0].name = name;
-        write();
-        expect_refusal(images_bin, std::string("at byte 8: image name '") + name + "' is empty or leaves");
-    }
-    images[0].name = std::string(2000, 'x');
-    write();
-    expect_refusal(images_bin, "at byte 72: an image name of more than 1023 bytes");
-    images[0].name = images[1].name;
-    write();
-    expect_refusal(images_bin, "two images are named 'a/c.png'");
-}
-
-TEST_F(Colmap, RefusesAnUnknownCamera) {
-    images[0].camera = 3;
-    write();
-    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which is not in the model");
-}
-
-TEST_F(Colmap, RefusesBadPoints) {
-    for (const double value : {nan, infinity, -infinity, 1e39, -1.1e18}) {
-        for (size_t i = 0; i < 3; i++) {
-            const ColmapPoint good = points[0];
-            points[0].position[i] = value;
-            write();
-            expect_refusal(points_bin, "at byte 8: point number 0 is at");
-            points[0] = good;
-        }
     }
 }
 

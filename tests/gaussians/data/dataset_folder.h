@@ -7,6 +7,13 @@
 #include "dataset.h"
 #include "images/image.h"
 
+inline dataset_options options_of(int downscale, std::array<float, 3> background = {0, 0, 0}) {
+    dataset_options options = {};
+    options.downscale = downscale;
+    std::copy(background.begin(), background.end(), options.background);
+    return options;
+}
+
 class Dataset : public testing::Test {
   protected:
     void TearDown() override { dataset_close(&got); }
@@ -49,11 +56,7 @@ class Dataset : public testing::Test {
     }
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
-        const dataset_options options = {downscale, {background[0], background[1], background[2]},
-                                         nullptr,   nullptr,
-                                         false,     false,
-                                         false,     0,
-                                         false};
+        const dataset_options options = options_of(downscale, background);
         testing::internal::CaptureStderr();
         const bool loaded = dataset_load(folder.path.c_str(), &options, &got, &why);
         warning = testing::internal::GetCapturedStderr();
@@ -61,12 +64,6 @@ class Dataset : public testing::Test {
     }
     // The one line that is said of what is in the folder.
     std::string says(const std::string &text) const { return "dsplat: " + folder.path + ": " + text + "\n"; }
-    void expect_refusal(const std::string &path, const std::string &part) {
-        EXPECT_FALSE(load(1)) << part;
-        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
-        EXPECT_EQ(got.views, nullptr);
-        EXPECT_EQ(got.points, nullptr);
-    }
 
     // value(x, y), as PFM or PNG by the name.
     template <typename Value>
@@ -80,8 +77,7 @@ class Dataset : public testing::Test {
         plane_close(&map);
     }
     bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
-        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false,
-                                         false,     false,     0,       false};
+        const dataset_options options = options_of(downscale);
         return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
     }
 

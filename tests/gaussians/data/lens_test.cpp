@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string.h>
+#include <vector>
 
 namespace lens_test {
 
@@ -227,82 +228,54 @@ TEST(Lens, SurvivesAbsurdDistortion) {
 
 TEST(Lens, ChecksItsNumbers) {
     fault why;
-    lens l = plain();
-    EXPECT_TRUE(lens_check(&l, &why));
-    const auto refused = [&](lens bad, const char *part) {
+    const auto refused = [&](const lens &bad, const char *part) {
         EXPECT_FALSE(lens_check(&bad, &why)) << part;
         EXPECT_NE(strstr(why.text, part), nullptr) << why.text;
     };
-    for (const int32_t size : {-1, 16385}) {
-        lens bad = plain();
-        bad.width = size;
-        refused(bad, "images of");
-        bad = plain();
-        bad.height = size;
-        refused(bad, "images of");
-    }
-    for (const double value : {nan, infinity, -infinity, 1e39, -1.0, 1e-60, 1e-39})
-        for (double lens::*focal : {&lens::fx, &lens::fy}) {
-            lens bad = plain();
-            bad.*focal = value;
-            refused(bad, "focal lengths");
-        }
+    lens l = plain();
+    EXPECT_TRUE(lens_check(&l, &why));
+    for (int32_t lens::*side : {&lens::width, &lens::height})
+        for (const int32_t size : {-1, 16385}) l = plain(), l.*side = size, refused(l, "images of");
+    const struct {
+        std::vector<double lens::*> fields;
+        std::vector<double> values;
+        const char *part;
+    } rows[] = {{{&lens::fx, &lens::fy}, {nan, infinity, -infinity, 1e39, -1, 1e-60, 1e-39}, "focal lengths"},
+                {{&lens::cx, &lens::cy}, {infinity, -infinity, 1e39}, "principal point"},
+                {{&lens::k1, &lens::k2, &lens::p1, &lens::p2}, {nan, infinity, -1e39}, "distortion"}};
+    for (const auto &row : rows)
+        for (double lens::*field : row.fields)
+            for (const double value : row.values) l = plain(), l.*field = value, refused(l, row.part);
     for (const double value : {nan, infinity, 3.15, -0.5}) {
-        lens bad = plain();
-        bad.fx = 0, bad.angle_x = value;
-        refused(bad, "angles of view");
-        bad = plain();
-        bad.fy = 0, bad.angle_y = value;
-        refused(bad, "angles of view");
+        l = plain(), l.fx = 0, l.angle_x = value, refused(l, "angles of view");
+        l = plain(), l.fy = 0, l.angle_y = value, refused(l, "angles of view");
     }
-    lens bad = plain();
-    bad.fx = 0; // and no angle
-    refused(bad, "focal lengths");
-    for (const double value : {infinity, -infinity, 1e39})
-        for (double lens::*center : {&lens::cx, &lens::cy}) {
-            bad = plain();
-            bad.*center = value;
-            refused(bad, "principal point");
-        }
-    for (const double value : {nan, infinity, -1e39})
-        for (double lens::*k : {&lens::k1, &lens::k2, &lens::p1, &lens::p2}) {
-            bad = plain();
-            bad.*k = value;
-            refused(bad, "distortion");
-        }
+    l = plain(), l.fx = 0, refused(l, "focal lengths"); // and no angle
 }
 
 TEST(Lens, CompletesWhatIsLeftOpen) {
-    lens l = {};
-    l.angle_x = 2 * std::atan(0.5);
-    l.cx = l.cy = nan;
-    lens_complete(&l, 100, 60);
-    EXPECT_EQ(l.width, 100);
-    EXPECT_EQ(l.height, 60);
-    EXPECT_NEAR(l.fx, 100, 1e-12); // 50 / 0.5
-    EXPECT_EQ(l.fy, l.fx);
-    EXPECT_EQ(l.cx, 50);
-    EXPECT_EQ(l.cy, 30);
-    lens two = {};
-    two.angle_x = 2 * std::atan(0.5);
-    two.angle_y = 2 * std::atan(0.25);
-    two.cx = 1;
-    two.cy = 2;
-    lens_complete(&two, 100, 60);
-    EXPECT_NEAR(two.fy, 120, 1e-12); // 30 / 0.25
-    EXPECT_EQ(two.cx, 1);
-    EXPECT_EQ(two.cy, 2);
-    lens full = plain();
-    lens_complete(&full, 9, 9);
-    EXPECT_EQ(full.width, 90);
-    EXPECT_EQ(full.fy, 75);
-    const gs_camera camera = lens_pinhole(&full);
-    EXPECT_EQ(camera.width, 90);
-    EXPECT_EQ(camera.height, 70);
-    EXPECT_EQ(camera.fx, 80.0f);
-    EXPECT_EQ(camera.fy, 75.0f);
-    EXPECT_EQ(camera.cx, 47.25f);
-    EXPECT_EQ(camera.cy, 32.5f);
+    const double half = 2 * std::atan(0.5), quarter = 2 * std::atan(0.25);
+    lens open = {}, two = {}, full = plain();
+    open.angle_x = two.angle_x = half, two.angle_y = quarter;
+    open.cx = open.cy = nan, two.cx = 1, two.cy = 2;
+    const struct {
+        lens l;
+        double expected[6];
+    } rows[] = {{open, {100, 60, 100, 100, 50, 30}}, // 50 / 0.5
+                {two, {100, 60, 100, 120, 1, 2}},    // 30 / 0.25
+                {full, {90, 70, 80, 75, 47.25, 32.5}}};
+    for (const auto &row : rows) {
+        lens l = row.l;
+        lens_complete(&l, 100, 60);
+        const gs_camera camera = lens_pinhole(&l);
+        const double got[] = {double(l.width), double(l.height), l.fx, l.fy, l.cx, l.cy};
+        const float pinhole[] = {
+            float(camera.width), float(camera.height), camera.fx, camera.fy, camera.cx, camera.cy};
+        for (int k = 0; k < 6; k++) {
+            EXPECT_NEAR(got[k], row.expected[k], 1e-12) << k;
+            EXPECT_EQ(pinhole[k], float(row.expected[k])) << k;
+        }
+    }
 }
 
 } // namespace lens_test

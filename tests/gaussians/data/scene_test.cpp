@@ -61,26 +61,6 @@ TEST(Scene, TheSuffixDecidesTheFormat) {
     scene_close(&sent);
 }
 
-TEST(Scene, ValuesThatAreNotFiniteAreReadOnlyIfAsked) {
-    TemporaryFolder folder;
-    fault why = {};
-    gs_gaussians sent, got;
-    const std::string path = folder / "a.ply";
-    ASSERT_TRUE(scene_open(&sent, 1, 0, &why)) << why.text;
-    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
-    scene_close(&sent);
-    const auto size = std::filesystem::file_size(path);
-    FILE *file = fopen(path.c_str(), "r+b");
-    const float not_a_number = NAN;
-    fseek(file, long(size - sizeof not_a_number), SEEK_SET); // the last value: rot_3
-    fwrite(&not_a_number, sizeof not_a_number, 1, file);
-    fclose(file);
-    EXPECT_FALSE(scene_read(path.c_str(), SCENE_FINITE, &got, &why));
-    ASSERT_TRUE(scene_read(path.c_str(), SCENE_ANY, &got, &why)) << why.text;
-    EXPECT_TRUE(std::isnan(got.quaternion[3]));
-    scene_close(&got);
-}
-
 TEST(Scene, AColourBecomesItsCoefficient) {
     EXPECT_EQ(scene_sh_constant(0.5), 0);
     EXPECT_NEAR(0.5 + 0.28209479177387814 * scene_sh_constant(0.8), 0.8, 1e-15);

@@ -29,8 +29,8 @@ TEST(Similarity, OfAMatrix) {
 TEST(Similarity, MovesAgree) {
     for (int degree = 0; degree <= 3; degree++) {
         scene_in_memory sent, got;
-        fill_at_random(&sent, 50, degree, 9);
-        fill_at_random(&got, 50, degree, 9);
+        fill_randomly(&sent, 50, degree, 9);
+        fill_randomly(&got, 50, degree, 9);
         const double half = 0.7, c = std::cos(half), s = std::sin(half);
         const similarity by = {{c, 0, s, 0, 1, 0, -s, 0, c}, 2, {1, 2, 3}};
         const double c2 = std::cos(2 * half), s2 = std::sin(2 * half);

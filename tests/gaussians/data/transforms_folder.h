@@ -48,13 +48,6 @@ class Transforms : public testing::Test {
         write_bytes(path, json);
         return load(&why);
     }
-    void expect_refusal(const std::string &json, const std::string &part) {
-        EXPECT_FALSE(load(json)) << part;
-        EXPECT_TRUE(contains(why, path + ": " + part)) << part << " | " << why.text;
-        EXPECT_EQ(got.view_count, 0u);
-        EXPECT_EQ(got.views, nullptr);
-        EXPECT_EQ(warning, "");
-    }
     // Where the only camera sees a world point.
     Vector seen(const Vector &world) {
         Vector out;

@@ -42,9 +42,10 @@ class Formats : public testing::TestWithParam<format_case> {
 };
 
 TEST_P(Formats, WritesWhatItReads) {
-    for (const int64_t count : {1, 200}) {
+    const bool ply = strstr(GetParam().file, ".ply"); // 300 of degree 3: more than its reader takes at once
+    for (const int64_t count : {1, ply ? 300 : 200}) {
         for (int degree = 0; degree <= 3; degree++) {
-            fill_at_random(&sent, count, degree, unsigned(count) + unsigned(degree));
+            fill_randomly(&sent, count, degree, unsigned(count) + unsigned(degree));
             sent.antialias = degree % 2;
             ASSERT_TRUE(write(sent)) << why.text;
             ASSERT_TRUE(read()) << why.text;
@@ -55,7 +56,7 @@ TEST_P(Formats, WritesWhatItReads) {
 }
 
 TEST_P(Formats, KeepsExtremes) {
-    fill_at_random(&sent, 4, 1, 1);
+    fill_randomly(&sent, 4, 1, 1);
     for (int k = 0; k < 4; k++) sent.quaternion[k] = 0;     // no rotation, so nothing is shown
     for (int k = 0; k < 4; k++) sent.quaternion[4 + k] = 1; // four largest components
     sent.opacity_logit[0] = 100;
@@ -72,7 +73,7 @@ TEST_P(Formats, KeepsExtremes) {
 }
 
 TEST_P(Formats, PiecesAreTheWhole) {
-    fill_at_random(&sent, 10, 2, 5);
+    fill_randomly(&sent, 10, 2, 5);
     sent.antialias = 1;
     ASSERT_TRUE(write(sent)) << why.text;
     const std::string whole = read_bytes(path);
@@ -106,7 +107,7 @@ TEST_P(Formats, PiecesAreTheWhole) {
 }
 
 TEST_P(Formats, WritesNoFileThatItWouldRefuse) {
-    fill_at_random(&sent, 3, 1, 2);
+    fill_randomly(&sent, 3, 1, 2);
     ASSERT_TRUE(write(sent)) << why.text;
     const std::string old = read_bytes(path);
     sent.sh[12 + 5] = NAN;
@@ -117,7 +118,7 @@ TEST_P(Formats, WritesNoFileThatItWouldRefuse) {
 }
 
 TEST_P(Formats, ContentDecidesWhatIsRead) {
-    fill_at_random(&sent, 5, 0, 3);
+    fill_randomly(&sent, 5, 0, 3);
     ASSERT_TRUE(write(sent)) << why.text;
     const std::string renamed = folder / "b.ply";
     std::filesystem::rename(path, renamed);
@@ -125,16 +126,16 @@ TEST_P(Formats, ContentDecidesWhatIsRead) {
     EXPECT_EQ(got.count, 5);
 }
 
-// Every byte of the first, the last and some between.
+// Every byte of a short file; else of the first, the last and some between.
 std::vector<size_t> places_in(const std::string &file) {
     std::vector<size_t> out;
     for (size_t at = 0; at < file.size(); at++)
-        if (at < 64 || at + 64 > file.size() || at % 31 == 0) out.push_back(at);
+        if (file.size() < 2000 || at < 64 || at + 64 > file.size() || at % 31 == 0) out.push_back(at);
     return out;
 }
 
 TEST_P(Formats, RefusesBeginnings) {
-    fill_at_random(&sent, 3, 1, 4);
+    fill_randomly(&sent, 3, 1, 4);
     ASSERT_TRUE(write(sent)) << why.text;
     const std::string whole = read_bytes(path);
     for (const size_t size : places_in(whole)) {
@@ -146,7 +147,7 @@ TEST_P(Formats, RefusesBeginnings) {
 }
 
 TEST_P(Formats, SurvivesFlips) {
-    fill_at_random(&sent, 3, 1, 4);
+    fill_randomly(&sent, 3, 1, 4);
     ASSERT_TRUE(write(sent)) << why.text;
     const std::string whole = read_bytes(path);
     for (const size_t at : places_in(whole)) {

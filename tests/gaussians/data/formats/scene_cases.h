@@ -22,7 +22,7 @@ struct scene_in_memory : gs_gaussians {
 };
 
 // Values as a trained scene has them; quaternions of any length.
-inline void fill_at_random(scene_in_memory *g, int64_t count, int degree, unsigned seed) {
+inline void fill_randomly(scene_in_memory *g, int64_t count, int degree, unsigned seed) {
     g->open(count, degree);
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;

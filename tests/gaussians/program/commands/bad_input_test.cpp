@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bad input as it shows to who runs `dsplat`: exit code 1, one line that names the file, nothing written.
-// Every row of docs/developers/bad-input.md in detail is tested beside its loader, in tests/gaussians/data.
+// The messages of the readers are the table of tests/gaussians/data/messages_test.cpp.
 #include "program_run.h"
 #include <csignal>
 #include <functional>

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// Files of scenes, byte by byte as their specifications have them.
+#ifndef SCENE_BYTES_H
+#define SCENE_BYTES_H
+
+#include "files.h"
+#include "formats/zip.h"
+#include <map>
+#include <vector>
+
+// ---- PLY
+
+// The properties of a file of SH degree 0 that must be there.
+inline const std::vector<std::string> ply_needed = {"x",      "y",       "z",       "f_dc_0",  "f_dc_1",
+                                                    "f_dc_2", "opacity", "scale_0", "scale_1", "scale_2",
+                                                    "rot_0",  "rot_1",   "rot_2",   "rot_3"};
+
+inline std::string ply_header(const std::string &count, const std::vector<std::string> &names) {
+    std::string text = "ply\nformat binary_little_endian 1.0\nelement vertex " + count + "\n";
+    for (const std::string &name : names) text += "property float " + name + "\n";
+    return text + "end_header\n";
+}
+
+// ---- SPZ
+
+// The 16 bytes of the header of versions 1 to 3, and of the first half of that of 4.
+inline Bytes spz_header(uint32_t version, uint32_t count, uint8_t degree, uint8_t fraction_bits,
+                        uint8_t flags, uint8_t streams) {
+    Bytes b;
+    b.put(uint32_t(0x5053474e))
+        .put(version)
+        .put(count)
+        .put(degree)
+        .put(fraction_bits)
+        .put(flags)
+        .put(streams);
+    return b;
+}
+
+// RFC 1952, with one block that is not compressed (RFC 1951, 3.2.4).
+inline std::string gzip(const std::string &data) {
+    uint32_t crc = ~0u;
+    for (const char c : data) {
+        crc ^= uint8_t(c);
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    Bytes b;
+    b.put(std::string("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01", 11))
+        .put(uint16_t(data.size()))
+        .put(uint16_t(~data.size()));
+    return b.put(data).put(~crc).put(uint32_t(data.size())).text;
+}
+
+// RFC 8878: a frame of one segment with a raw block.
+inline std::string zstd(const std::string &data) {
+    Bytes b;
+    b.put(uint32_t(0xfd2fb528)).put(uint8_t(0x20)).put(uint8_t(data.size()));
+    const uint32_t block = 1 | uint32_t(data.size()) << 3;
+    for (int k = 0; k < 3; k++) b.put(uint8_t(block >> 8 * k));
+    return b.put(data).text;
+}
+
+// One Gaussian of degree 1 by its parts. Its mean is (1, -2, 3) in the file, with 12 bits after the point.
+inline const std::string positions("\x00\x10\x00\x00\xe0\xff\x00\x30\x00", 9), alphas("\x33", 1),
+    colors("\xff\x80\x00", 3), scales("\x60\x70\xa0", 3),
+    harmonics("\x80\x88\x78\x90\xc0\x40\x00\xf8\x81", 9);
+// No rotation but a bit: x of largest -, y -, z +; in version 3 w is the largest.
+inline const std::string first_three("\x7f\xbf\x40", 3);
+inline const std::string smallest_three("\xff\x00\x30\xc0",
+                                        4); // w largest; x 3 << 8, y 0, z 255 of 511, bit 9 is the sign
+
+// ---- .splat
+
+inline std::string splat_file() {
+    Bytes b;
+    for (int i = 0; i < 2; i++) {
+        for (const float x : {1.5f, -2.0f, float(i)}) b.put(x);
+        for (const float s : {1.0f, 0.25f, 4.0f}) b.put(s);
+        b.put(std::string("\xff\x00\x80\x33", 4)); // red, no green, half blue, opacity 0.2
+        b.put(std::string("\x80\xff\x80\x01", 4)); // 0, 127, 0, -127 of 128
+    }
+    return b.text;
+}
+
+// ---- compressed PLY
+
+inline std::string compressed_header(const std::string &chunks, const std::string &vertices, bool colors,
+                                     int coefficients) {
+    std::string text =
+        "ply\nformat binary_little_endian 1.0\ncomment SplatRenderMode: mip\nelement chunk " + chunks + "\n";
+    for (const char *bound : {"min_", "max_", "min_scale_", "max_scale_"})
+        for (const char *axis : {"x", "y", "z"}) text += std::string("property float ") + bound + axis + "\n";
+    for (const char *bound : {"min_", "max_"})
+        for (const char *channel : {"r", "g", "b"})
+            if (colors) text += std::string("property float ") + bound + channel + "\n";
+    text += "element vertex " + vertices + "\n";
+    for (const char *word : {"position", "rotation", "scale", "color"})
+        text += std::string("property uint packed_") + word + "\n";
+    if (coefficients > 0) text += "element sh " + vertices + "\n";
+    for (int k = 0; k < coefficients; k++) text += "property uchar f_rest_" + std::to_string(k) + "\n";
+    return text + "end_header\n";
+}
+
+inline std::string compressed_file(bool colors, int coefficients) {
+    Bytes b;
+    b.put(compressed_header("1", "1", colors, coefficients));
+    for (const float bound : {-1.0f, -2.0f, 0.0f, 1.0f, 2.0f, 8.0f, -5.0f, -5.0f, -5.0f, -1.0f, -1.0f, -1.0f})
+        b.put(bound);
+    if (colors)
+        for (const float bound : {0.5f, 0.0f, 0.0f, 1.0f, 1.0f, 1.0f}) b.put(bound);
+    b.put(uint32_t(2047u << 21 | 0u << 11 | 1024u)); // x at its most, y at its least, z 1024 of 2047
+    b.put(uint32_t(2u << 30 | 1023u << 20 |
+                   511u << 10)); // y is left out; w +, x 511 of 1023, z -: |.| <= sqrt(1/2)
+    b.put(uint32_t(0u << 21 | 1023u << 11 | 2047u));
+    b.put(uint32_t(0u << 24 | 255u << 16 | 51u << 8 | 255u));
+    for (int k = 0; k < coefficients; k++) b.put(uint8_t(k == 1 ? 255 : k == 2 ? 0 : 128 + k));
+    return b.text;
+}
+
+// ---- glTF
+
+struct gltf_model {
+    std::string json, binary;
+};
+
+// Two Gaussians of degree 1: rotations as bytes, opacities as shorts, the rest as floats, below a node that doubles and
+// moves them and turns x to y.
+inline gltf_model two_gaussians() {
+    Bytes b;
+    for (const float x : {1.0f, 0.0f, 0.0f, 0.0f, 3.0f, 5.0f}) b.put(x);  // 0: positions
+    for (const float s : {1.0f, 2.0f, 0.5f, 0.25f, 1.0f, 1.0f}) b.put(s); // 24: scales
+    b.put(std::string("\x00\x00\x00\x7f\x7f\x00\x00\x00", 8));            // 48: w = 1; x = 1
+    b.put(uint16_t(13107)).put(uint16_t(65535));                          // 56: 0.2, 1
+    for (int k = 0; k < 4; k++)                                           // 60: coefficients
+        for (int i = 0; i < 6; i++) b.put(float(k) + 0.125f * float(i));
+    gltf_model m;
+    m.binary = b.text;
+    m.json = R"({"asset":{"version":"2.0"},"extensionsUsed":["KHR_gaussian_splatting"],"scene":0,
+"scenes":[{"nodes":[0]}],"nodes":[{"children":[1],"translation":[10,20,30],"rotation":[0,0,0.70710678118654752,0.70710678118654752],
+"scale":[2,2,2]},{"mesh":0}],"meshes":[{"primitives":[{"attributes":{"POSITION":0},"mode":4},{"mode":0,"attributes":{"POSITION":0,
+"KHR_gaussian_splatting:SCALE":1,"KHR_gaussian_splatting:ROTATION":2,"KHR_gaussian_splatting:OPACITY":3,
+"KHR_gaussian_splatting:SH_DEGREE_0_COEF_0":4,"KHR_gaussian_splatting:SH_DEGREE_1_COEF_0":5,
+"KHR_gaussian_splatting:SH_DEGREE_1_COEF_1":6,"KHR_gaussian_splatting:SH_DEGREE_1_COEF_2":7},
+"extensions":{"KHR_gaussian_splatting":{"kernel":"ellipse","colorSpace":"srgb_rec709_display"}}}]}],
+"buffers":[{"byteLength":156}],"bufferViews":[{"buffer":0,"byteLength":156}],"accessors":[
+{"bufferView":0,"componentType":5126,"count":2,"type":"VEC3"},
+{"bufferView":0,"byteOffset":24,"componentType":5126,"count":2,"type":"VEC3"},
+{"bufferView":0,"byteOffset":48,"componentType":5120,"normalized":true,"count":2,"type":"VEC4"},
+{"bufferView":0,"byteOffset":56,"componentType":5123,"normalized":true,"count":2,"type":"SCALAR"})";
+    for (const int offset : {60, 84, 108, 132})
+        m.json += R"(,{"bufferView":0,"byteOffset":)" + std::to_string(offset) +
+                  R"(,"componentType":5126,"count":2,"type":"VEC3"})";
+    m.json += "]}";
+    return m;
+}
+
+inline std::string glb(const gltf_model &m) {
+    std::string json = m.json;
+    while (json.size() % 4) json += ' ';
+    Bytes b;
+    b.put(uint32_t(0x46546c67)).put(uint32_t(2)).put(uint32_t(28 + json.size() + m.binary.size()));
+    b.put(uint32_t(json.size())).put(uint32_t(0x4e4f534a)).put(json);
+    return b.put(uint32_t(m.binary.size())).put(uint32_t(0x004e4942)).put(m.binary).text;
+}
+
+// ---- ZIP
+
+using files = std::map<std::string, std::string>;
+
+inline std::string zip_of(const files &all) {
+    char *text = nullptr;
+    size_t size = 0;
+    zip_writer zip = {};
+    zip.stream = open_memstream(&text, &size);
+    for (const auto &[name, bytes] : all)
+        EXPECT_TRUE(zip_put(&zip, name.c_str(), bytes.data(), bytes.size()));
+    zip_end(&zip);
+    fclose(zip.stream);
+    std::string out(text, size);
+    free(text);
+    return out;
+}
+
+inline std::string file_of(const std::string &archive, const std::string &name) {
+    zip_archive zip;
+    fault why = {};
+    uint8_t *bytes;
+    size_t count;
+    EXPECT_TRUE(zip_open(&zip, "x", reinterpret_cast<const uint8_t *>(archive.data()), archive.size(), &why));
+    if (!zip_read(&zip, name.c_str(), archive.size(), &bytes, &count, &why)) return why.text;
+    std::string out(reinterpret_cast<char *>(bytes), count);
+    free(bytes);
+    return out;
+}
+
+#endif

@@ -1,0 +1,832 @@
+// SPDX-License-Identifier: MIT
+// The messages of the readers. Each row makes its input of a good one, and has the whole text: FOLDER stands for the
+// path of the folder, "..." for any text. A row that begins with "warning: " is read, with that on stderr.
+#include "dataset_folder.h"
+#include "formats/scene_bytes.h"
+#include "formats/scene_cases.h"
+#include "transforms_folder.h"
+#include <cmath>
+#include <functional>
+
+namespace messages_test {
+
+// Of two points with colours.
+std::string ply_of_points(const std::string &format, const std::string &rows) {
+    return "ply\nformat " + format +
+           " 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty uint8 red\n"
+           "property uint8 green\nproperty uint8 blue\nend_header\n" +
+           rows;
+}
+
+class Messages : public Dataset {
+  public:
+    using edit = std::function<void()>;
+    struct row {
+        edit make;
+        std::string message;
+    };
+
+    // What is written is on the disk before it is read, which takes its time: pictures are copied.
+    void SetUp() override {
+        write_all();
+        for (const std::string name : {"a.png", "b.png"})
+            pictures[name] = read_bytes(folder / ("images/" + name));
+#ifdef DISTWAR_WEBP
+        const std::string path = folder / "a.sog";
+        scene_in_memory five;
+        fill_randomly(&five, 5, 1, 1);
+        five.antialias = 1;
+        ASSERT_TRUE(scene_write(path.c_str(), &five, &why)) << why.text;
+        for (const char *name : {"meta.json", "means_l.webp", "means_u.webp", "quats.webp", "scales.webp",
+                                 "sh0.webp", "shN_centroids.webp", "shN_labels.webp"})
+            good_archive[name] = file_of(read_bytes(path), name);
+#endif
+    }
+    void write_data() {
+        write_model();
+        for (const auto &[name, bytes] : pictures) write_bytes(folder / ("images/" + name), bytes);
+    }
+
+    // ---- what makes the input
+
+    // A binary model, after an edit of its cameras, images and points.
+    edit model(const edit &change) {
+        return [=] { change(), write_data(); };
+    }
+    // The same, and then an edit of the folder.
+    edit after(const edit &change) {
+        return [=] { write_data(), change(); };
+    }
+    edit file(const std::string &name, const std::string &bytes) {
+        return after([=] { write_bytes(folder / name, bytes); });
+    }
+    // A file of the binary model with a number of 64 bits in place of another.
+    edit count(const std::string &name, size_t at, uint64_t value) {
+        return after([=] {
+            std::string bytes = read_bytes(folder / name);
+            memcpy(&bytes[at], &value, sizeof value);
+            write_bytes(folder / name, bytes);
+        });
+    }
+    // The makers of rows put the path before a message, which may have a whole path itself.
+    static row made(const edit &make, const std::string &path, const std::string &message) {
+        const bool whole = message.rfind("FOLDER", 0) == 0 || message.rfind("warning: ", 0) == 0;
+        return {make, whole ? message : "FOLDER/" + path + ": " + message};
+    }
+    // A model of text, one file of which is replaced.
+    row text(const std::string &name, const std::string &bytes, const std::string &message) {
+        return made(after([=] {
+                        gone("sparse");
+                        write_bytes(folder / "sparse/cameras.txt", "2 PINHOLE 7 5 10 11 4 3\n");
+                        write_bytes(folder / "sparse/images.txt", "1 1 0 0 0 0 0 0 2 a.png\n\n");
+                        write_bytes(folder / "sparse/points3D.txt", "");
+                        write_bytes(folder / ("sparse/" + name + ".txt"), bytes);
+                    }),
+                    "sparse/" + name + ".txt", message);
+    }
+    row document(const std::string &json, const std::string &message) {
+        return made(after([=] {
+                        gone("sparse");
+                        write_bytes(folder / "transforms.json", json);
+                    }),
+                    "transforms.json", message);
+    }
+    // In JSON of rows ' stands for ".
+    static std::string quoted(std::string json) {
+        std::replace(json.begin(), json.end(), '\'', '"');
+        return json;
+    }
+    // A transforms.json with a text in place of another.
+    row json(const std::string &from, const std::string &to, const std::string &message) {
+        return document(replaced(good, quoted(from), quoted(to)), message);
+    }
+    row split(const std::string &train, const std::string &test, const std::string &message) {
+        return {[=] {
+                    write_data(), gone("sparse");
+                    write_bytes(folder / "transforms_train.json", train);
+                    write_bytes(folder / "transforms_test.json", test);
+                },
+                "FOLDER/" + message};
+    }
+    // One whose second frame is another.
+    row second(const std::string &frame_json, const std::string &message) {
+        return document(replaced(good, frame("images/b.png"), frame_json), message);
+    }
+    row pose(const std::string &matrix, const std::string &message) {
+        return second(frame("images/b.png", matrix), "frames[1].transform_matrix" + message);
+    }
+    row fisheye(const std::string &lens, const std::string &message) {
+        return document(quoted("{'is_fisheye':true,'w':8,'h':6,'cx':4,'cy':3," + lens + "'frames':[") +
+                            frame("images/b.png") + "]}",
+                        message);
+    }
+    // Points that the document names.
+    row cloud(const std::string &bytes, const std::string &message) {
+        const row named =
+            json("{", "{'ply_file_path':'cloud.ply',", "ply_file_path: FOLDER/cloud.ply: " + message);
+        return {[=] { named.make(), write_bytes(folder / "cloud.ply", bytes); }, named.message};
+    }
+    void gone(const std::string &name) {
+        std::filesystem::remove_all(folder / name);
+    }
+    static auto gray(int value) {
+        return [=](int, int) { return value; };
+    }
+    edit depth(const edit &change) {
+        return after([=] {
+            write_depth("a.pfm", 7, 5, [](int x, int y) { return float(x + y); });
+            write_depth("b.pfm", 8, 6, [](int x, int y) { return float(x + y); });
+            change();
+        });
+    }
+    edit scene(const std::string &name, const std::string &bytes) {
+        return [=] { write_bytes(scene_file = folder / name, bytes); };
+    }
+
+    row ply(const std::string &bytes, const std::string &message) {
+        return made(scene("a.ply", bytes), "a.ply", message);
+    }
+    row compressed(const std::string &from, const std::string &to, const std::string &message) {
+        return ply(replaced(compressed_file(true, 9), from, to), message);
+    }
+    row gltf(const std::string &from, const std::string &to, const std::string &message) {
+        const gltf_model m = two_gaussians();
+        return made(scene("a.glb", glb({replaced(m.json, quoted(from), quoted(to)), m.binary})), "a.glb",
+                    message);
+    }
+    // Its buffer with other bytes at a place.
+    row buffer(size_t at, const std::string &bytes, const std::string &message) {
+        gltf_model m = two_gaussians();
+        return made(scene("a.glb", glb({m.json, m.binary.replace(at, bytes.size(), bytes)})), "a.glb",
+                    message);
+    }
+    row spz(const std::string &bytes, const std::string &message) {
+        return made(scene("a.spz", bytes), "a.spz", message);
+    }
+    // A file of the archive with other bytes.
+    row archive(const std::string &name, const std::string &bytes, const std::string &message) {
+        files all = good_archive;
+        all[name] = bytes;
+        return made(scene("a.sog", zip_of(all)), "a.sog", message);
+    }
+    row meta(const std::string &from, const std::string &to, const std::string &message) {
+        return archive("meta.json", replaced(good_archive["meta.json"], quoted(from), quoted(to)), message);
+    }
+
+    // ---- how it is read
+
+    bool read(std::string *said) {
+        bool done;
+        testing::internal::CaptureStderr();
+        if (scene_file.empty()) {
+            dataset_options options = options_of(1);
+            options.with_tracks = true, options.mask_from_alpha = from_alpha;
+            done = dataset_load(folder.path.c_str(), &options, &got, &why);
+            EXPECT_TRUE(done || (!got.views && !got.points)) << why.text;
+            if (done && std::filesystem::exists(folder / "depth"))
+                done = depth_maps_load(&got, (folder / "depth").c_str(), &options, DEPTH_MAPS_ALL, &why);
+        } else {
+            gs_gaussians scene;
+            done = scene_read(scene_file.c_str(), values, &scene, &why);
+            EXPECT_TRUE(done || !scene.mean) << why.text;
+            scene_close(&scene);
+        }
+        *said = testing::internal::GetCapturedStderr();
+        return done;
+    }
+    // Whether the text is as the pattern has it.
+    static bool is(const std::string &text, const std::string &pattern) {
+        size_t at = 0, from = 0, to;
+        while ((to = pattern.find("...", from)) != pattern.npos) {
+            const std::string part = pattern.substr(from, to - from);
+            const size_t found = text.find(part, at);
+            if (found == text.npos || (from == 0 && found != 0)) return false;
+            at = found + part.size(), from = to + 3;
+        }
+        const std::string last = pattern.substr(from);
+        if (from == 0) return text == pattern;
+        return text.size() >= at + last.size() && text.substr(text.size() - last.size()) == last;
+    }
+    void add_models(std::vector<row> *rows);
+    void add_text(std::vector<row> *rows);
+    void add_transforms(std::vector<row> *rows);
+    void add_pictures(std::vector<row> *rows);
+    void add_scenes(std::vector<row> *rows);
+    void add_spz(std::vector<row> *rows);
+    void add_sog(std::vector<row> *rows);
+    void check(const std::vector<row> &rows) {
+        const std::string mark = "warning: ";
+        const auto cameras_of = cameras;
+        const auto images_of = images;
+        const auto points_of = points;
+        for (const row &r : rows) {
+            std::filesystem::remove_all(folder.path);
+            dataset_close(&got);
+            cameras = cameras_of, images = images_of, points = points_of, scene_file = "";
+            r.make();
+            std::string expected = r.message, said;
+            for (size_t at; (at = expected.find("FOLDER")) != expected.npos;)
+                expected.replace(at, 6, folder.path);
+            const bool warns = expected.rfind(mark, 0) == 0, done = read(&said);
+            ASSERT_EQ(done, warns) << r.message << "\n" << (done ? said : why.text);
+            if (warns) expected = "dsplat: " + expected.substr(mark.size()) + "\n";
+            EXPECT_TRUE(is(done ? said : why.text, expected))
+                << "  " << expected << "\nis\n  " << (done ? said : why.text);
+            from_alpha = false, values = SCENE_FINITE;
+        }
+        dataset_close(&got);
+    }
+
+    const std::string good = "{\"fl_x\":10.5,\"fl_y\":11,\"cx\":4,\"cy\":3.5,\"k1\":0.1,\"frames\":[" +
+                             frame("images/a.png") + "," + frame("images/b.png") + "]}";
+    const std::string of_header = "in the header before byte ...: ";
+    std::map<std::string, std::string> pictures;
+    files good_archive;     // of a scene of five Gaussians
+    std::string scene_file; // empty: the data in the folder are read
+    bool from_alpha = false;
+    scene_values values = SCENE_FINITE;
+};
+
+// What several of them have.
+const std::string
+    cameras_bin = "FOLDER/sparse/0/cameras.bin: ",
+    images_bin = "FOLDER/sparse/0/images.bin: ", points_bin = "FOLDER/sparse/0/points3D.bin: ",
+    of_camera = cameras_bin + "at byte 8: camera 1 has ", of_image = images_bin + "at byte 8: image 'b.png' ",
+    far_focal = "; a focal length must be finite and above 0, an angle between 0 and pi",
+    lenses = "SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, "
+             "RADIAL_FISHEYE, SIMPLE_FISHEYE, FISHEYE can: `colmap image_undistorter` makes PINHOLE of any";
+
+void Messages::add_models(std::vector<row> *rows) {
+    rows->insert(
+        rows->end(),
+        {// ---- where the data is
+         {after([&] { gone(""); }), "FOLDER: cannot open: No such file or directory"},
+         {[&] { gone(""), write_bytes(folder.path, "x"); }, "FOLDER: not a folder"},
+         {after([&] { gone("sparse"), gone("images"); }),
+          "FOLDER: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, sparse, "
+          "colmap/sparse/0, distorted/sparse/0 or the folder itself) nor transforms_train.json nor "
+          "transforms.json"},
+         {after([&] { gone("sparse"); }),
+          "FOLDER: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses FOLDER -o "
+          "DATA` finds their cameras"},
+         {after([&] { gone("sparse"), gone("images"), write_bytes(folder / "images/a.HEIC", ""); }),
+          "FOLDER: has 1 HEIC files (the first: 'a.HEIC'), which cannot be read: make JPEGs of them, as by "
+          "`magick mogrify -format jpg *.heic`, and find their cameras by `dsplat poses`"},
+
+         // ---- COLMAP, binary
+         {model([&] { cameras = {}; }), cameras_bin + "holds no cameras"},
+         {model([&] { images = {}; }), images_bin + "holds no images"},
+         {after([&] { gone("sparse/0/images.bin"); }), images_bin + "cannot open: No such file or directory"},
+         {file("sparse/0/cameras.bin", "12345678"),
+          cameras_bin + "truncated or damaged: ... bytes follow byte 8"},
+         {file("sparse/0/images.bin", "123"),
+          images_bin + "truncated at byte 3 while reading the number of records"},
+         {after([&] { write_bytes(folder / "sparse/0/cameras.bin", bytes_of(cameras) + "xyz"); }),
+          cameras_bin + "3 bytes follow the last record, at byte 120"},
+         {after([&] { write_bytes(folder / "sparse/0/images.bin", bytes_of(images) + "xyz"); }),
+          images_bin + "3 bytes follow the last record, at byte 188"},
+         {after([&] { write_bytes(folder / "sparse/0/points3D.bin", bytes_of(points) + "xyz"); }),
+          points_bin + "3 bytes follow the last record, at byte 67"},
+         {model([&] { cameras[0].model = 6; }),
+          of_camera + "model 6 (FULL_OPENCV), which cannot be read; only " + lenses},
+         {model([&] { cameras[0].model = 5, cameras[0].parameters = {1, 1, 4, 3, -0.3, 0, 0, 0}; }),
+          of_camera +
+              "the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's picture folds over 60.4 "
+              "degrees off the axis; it must grow up to the picture's corners or to 85 degrees"},
+         {model([&] { cameras[1].id = 1; }), cameras_bin + "two cameras have the id 1"},
+         {model([&] {
+              images[0].quaternion = {0, 0, 0, 0};
+          }),
+          of_image + "has the quaternion 0, 0, 0, 0"},
+         {model([&] { images[0].translation[2] = 1.1e18; }), of_image + "has the translation 0, 0, 1.1e+18"},
+         {model([&] { images[0].camera = 3; }), of_image + "is of camera 3, which is not in the model"},
+         {model([&] { images[0].name = std::string(2000, 'x'); }),
+          images_bin + "at byte 72: an image name of more than 1023 bytes"},
+         {model([&] { images[0].name = "a.png"; }), images_bin + "two images are named 'a.png'"},
+         {model([&] { points[0].position[1] = -1.1e18; }),
+          points_bin + "at byte 8: point number 0 is at 1, -1.1e+18, 3"}});
+    for (const uint64_t size : {uint64_t(0), uint64_t(16385), uint64_t(1) << 32, UINT64_MAX}) {
+        const std::string pixels = std::to_string(size), must = " pixels; each side must be 1..16384";
+        rows->push_back(
+            {model([=] { cameras[0].width = size; }), of_camera + "images of " + pixels + " x 6" + must});
+        rows->push_back(
+            {model([=] { cameras[0].height = size; }), of_camera + "images of 8 x " + pixels + must});
+    }
+    // 0 and NaN mean an open value in a lens; a COLMAP model has none.
+    for (const double value :
+         {double(NAN), double(INFINITY), -double(INFINITY), 1e39, 0.0, -5.0, 1e-60, 1e-39})
+        for (size_t i = 0; i < 4; i++) {
+            std::ostringstream number;
+            number << value;
+            const std::string text = std::isnan(value) ? "nan" : number.str();
+            const bool open = i < 2 ? value == 0 : std::isnan(value);
+            if (i >= 2 && std::abs(value) < 10) continue; // a principal point may be anywhere
+            rows->push_back(
+                {model([=] { cameras[0].parameters[i] = value; }),
+                 of_camera + (open    ? "fx, fy, cx, cy = ...; they must be finite, the first two above 0"
+                              : i < 2 ? "focal lengths ... and angles of view 0, 0" + far_focal
+                                      : "the principal point ..." + text + "...; it must be finite")});
+        }
+    for (const double value : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+        for (size_t i = 0; i < 4; i++)
+            rows->push_back(
+                {model([=] { images[0].quaternion[i] = value; }), of_image + "has the quaternion ..."});
+        for (size_t i = 0; i < 3; i++) {
+            rows->push_back(
+                {model([=] { images[0].translation[i] = value; }), of_image + "has the translation ..."});
+            rows->push_back({model([=] { points[0].position[i] = value; }),
+                             points_bin + "at byte 8: point number 0 is at ..."});
+        }
+    }
+    for (const auto &[number, name] : std::map<int32_t, std::string>{{7, "FOV"},
+                                                                     {10, "THIN_PRISM_FISHEYE"},
+                                                                     {11, "RAD_TAN_THIN_PRISM_FISHEYE"},
+                                                                     {16, "EUCM"},
+                                                                     {17, "EQUIRECTANGULAR"},
+                                                                     {-1, "unknown"},
+                                                                     {INT32_MAX, "unknown"},
+                                                                     {INT32_MIN, "unknown"}}) {
+        const int32_t other = number;
+        rows->push_back({model([=] { cameras[0].model = other; }), of_camera + "model " +
+                                                                       std::to_string(number) + " (" + name +
+                                                                       "), which cannot be read; only ..."});
+    }
+    for (const std::string name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"})
+        rows->push_back(
+            {model([=] { images[0].name = name; }),
+             images_bin + "at byte 8: image name '" + name + "' is empty or leaves the images folder"});
+    const struct {
+        std::string file;
+        size_t at; // of the count in the file
+        std::string what;
+    } counts[] = {{"cameras.bin", 0, "cameras"},
+                  {"images.bin", 0, "images"},
+                  {"images.bin", 8 + 4 + 56 + 4 + strlen("b.png") + 1, "2D points"},
+                  {"points3D.bin", 0, "points"},
+                  {"points3D.bin", 8 + 8 + 24 + 3 + 8, "track entries"}};
+    for (const auto &c : counts)
+        for (const uint64_t n : {uint64_t(1) << 16, uint64_t(1) << 32, (uint64_t(1) << 32) + 1,
+                                 uint64_t(1) << 61, uint64_t(1) << 63, UINT64_MAX})
+            rows->push_back({count("sparse/0/" + c.file, c.at, n),
+                             "FOLDER/sparse/0/" + c.file + ": truncated or damaged: " + std::to_string(n) +
+                                 " " + c.what + " announced, but only ... bytes follow byte " +
+                                 std::to_string(c.at + 8)});
+}
+
+void Messages::add_text(std::vector<row> *rows) {
+    rows->insert(
+        rows->end(),
+        {// ---- COLMAP, text; what binary models have too is refused by the same lines of code
+         text("cameras", "", "holds no cameras"),
+         text("cameras", "x PINHOLE 7 5 10 11 4 3\n",
+              "at line 1: expected a camera's id, not 'x PINHOLE 7 5 10 11 4 3'"),
+         text("cameras", "99999999999 PINHOLE 7 5 10 11 4 3\n",
+              "at line 1: expected a camera's id, not '99999999999 PINHOLE 7 5 10 11 4 3'"),
+         text("cameras", "# 1\n\n2 PINBALL 7 5 10 11 4 3\n",
+              "at line 3: camera 2 has model PINBALL, which cannot be read; ..."),
+         text("cameras", "2 EUCM 7 5 10 11 4 3 0.5 1\n",
+              "at line 1: camera 2 has model 16 (EUCM), which cannot be read; only ..."),
+         text("cameras", "2\n", "at line 1: expected the name of a camera model, not ''"),
+         text("cameras", "2 PINHOLE -7 5 10 11 4 3\n",
+              "at line 1: expected a camera's image width, not '-7 5 10 11 4 3'"),
+         text("cameras", "2 PINHOLE 7.5 5 10 11 4 3\n",
+              "at line 1: expected a camera's image width, not '7.5 5 10 11 4 3'"),
+         text("cameras", "2 PINHOLE 7 99999999999999999999 10 11 4 3\n",
+              "at line 1: expected a camera's image height, not '99999999999999999999 10 11 4 3'"),
+         text("cameras", "2 PINHOLE 7 5 10 11 4\n", "at line 1: expected a camera's parameter, not ''"),
+         text("cameras", "2 PINHOLE 7 5 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"),
+         text("cameras", "2 PINHOLE 7 5 1e999 11 4 3\n",
+              "at line 1: camera 2 has focal lengths inf, 11 and angles of view 0, 0" + far_focal),
+         text("cameras", std::string("2 PIN\0HOLE 7 5 10 11 4 3\n", 25), "at line 1: holds a zero byte"),
+         text("images", "", "holds no images"),
+         text("images", "1 0 0 0 0 0 0 0 2 a.png\n\n",
+              "at line 1: image 'a.png' has the quaternion 0, 0, 0, 0"),
+         text("images", "1 1 0 0 0 0 0 0 2 a.png\n\n1 1 0 0 0 0 0 0 3 b.png\n\n",
+              "at line 3: image 'b.png' is of camera 3, which is not in the model"),
+         text("images", "1 1 0 0 0 0 0 0 2 \n\n",
+              "at line 1: image name '' is empty or leaves the images folder"),
+         text("images", "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n",
+              "at line 2: 10 words for an image's 2D points, which have three words each"),
+         text("points3D", "x 0 0 0 255 255 0 0\n",
+              "at line 1: expected a point's id, not 'x 0 0 0 255 255 0 0'"),
+         text("points3D", "1 0 0 0 255 256 0 0\n",
+              "at line 1: expected a point's colour (0..255), not '256 0 0'"),
+         text("points3D", "1 0 0 nan 255 255 0 0\n", "at line 1: point number 0 is at 0, 0, nan"),
+         text("points3D", "1 0 0 0 255 255 0\n", "at line 1: expected a point's error, not ''"),
+         text("points3D", "7 0.5 -1 2 1 2 3 -1 101 2 100\n",
+              "at line 1: expected a track's 2D point, not ''")});
+}
+
+void Messages::add_transforms(std::vector<row> *rows) {
+    const std::string not_turn = ": not a rotation: M^T M differs from 1 by up to ",
+                      tolerated = " (0.005 is tolerated), and its determinant is ";
+    rows->insert(
+        rows->end(),
+        {// ---- transforms.json
+         document("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file"),
+         document("[]", "at byte 0: not an object"),
+         document(good + "x", "at line 1, column ...: end of file expected near 'x'"),
+         json("10.5", "NaN", "at line 1, column 11 (byte 11): invalid token near 'NaN'"),
+         json("10.5", "1e999", "at line 1, column 13 (byte 13): real number overflow near '1e999'"),
+         json("\"fl_y\"", "\n\"fl_x\"",
+              "at line 2, column 6 (byte 20): duplicate object key near '\"fl_x\"'"),
+         json("images/a", "\\u0000", "at line 1, column ...: \\u0000 is not allowed without ..."),
+         json("images/a", "\xff", "at line 1, column ...: unable to decode byte 0xff near '\"'"),
+         document(std::string(100000, '['),
+                  "at line 1, column 2049 (byte 2049): maximum parsing depth reached near '['"),
+         document("{}", "frames: must be an array"),
+         document("{\"frames\":[]}", "holds no images"),
+         json("'fl_x':10.5,'fl_y':11,", "", "frames[0].fl_x: is missing, and so is camera_angle_x"),
+         json("'fl_x':10.5,", "", "frames[0].fl_x: is missing, and so is camera_angle_x"),
+         json("10.5", "'10'", "fl_x: must be a number"),
+         json("10.5", "0", "fl_x: 0; must be above 0"),
+         json("10.5", "-3", "fl_x: -3; must be above 0"),
+         json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; must be above 0"),
+         json("10.5", "1e39",
+              "frames[0]: the camera has focal lengths 1e+39, 11 and angles of view 0, 0" + far_focal),
+         json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':3.2",
+              "frames[0]: the camera has focal lengths 0, 0 and angles of view 3.2, 0" + far_focal),
+         json(
+             "'fl_x':10.5,'fl_y':11", "'camera_angle_x':1e-300",
+             "FOLDER/images/a.png: the camera has focal lengths 7e+300, 7e+300 and angles of view 1e-300, 0" +
+                 far_focal),
+         json("3.5", "1e300", "frames[0]: the camera has the principal point 4, 1e+300; it must be finite"),
+         json("0.1", "1e300", "frames[0]: the camera has the distortion k1 = 1e+300; it must be finite"),
+         json("0.1", "[]", "k1: must be a number"),
+         json("'k1'", "'w':0,'k1'", "w: 0; must be a whole number, 1..16384"),
+         json("'k1'", "'w':7.5,'k1'", "w: 7.5; must be a whole number, 1..16384"),
+         json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0"),
+         json("'k1'", "'is_fisheye':true,'p1':0.01,'k1'",
+              "p1: 0.01; this distortion cannot be read, so it must be 0"),
+         json("'k1'", "'camera_model':'OPENCV_FISHEYE','p2':0.01,'k1'",
+              "p2: 0.01; this distortion cannot be read, so it must be 0"),
+         json("'k1'", "'camera_model':'EQUIRECTANGULAR','k1'",
+              "camera_model: the lens 'EQUIRECTANGULAR' cannot be read"),
+         json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string"),
+         fisheye(
+             "'camera_angle_x':1,",
+             "frames[0]: the camera has a fisheye without a focal length; an angle of view is not enough"),
+         fisheye("'fl_x':3,'k1':-0.5,",
+                 "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
+                 "fisheye's picture folds over 46.8 degrees off the axis; ..."),
+         second("7", "frames[1]: must be an object"),
+         second("{}", "frames[1].file_path: is missing"),
+         second("{\"file_path\":7}", "frames[1].file_path: must be a string"),
+         second(frame("./images/a.png"), "two images are named 'images/a.png'"),
+         second(frame(""), "frames[1].file_path: '' is empty or leaves the folder"),
+         second(frame("../a"), "frames[1].file_path: '../a' is empty or leaves the folder"),
+         second(frame("images/b.png", straight, ",\"mask_path\":7"), "frames[1].mask_path: must be a string"),
+         second(frame("images/b.png", straight, ",\"mask_path\":\"\""),
+                "frames[1].mask_path: '' is empty or leaves the folder"),
+         second(frame("images/b.png", straight, ",\"mask_path\":\"m/../../a.png\""),
+                "frames[1].mask_path: 'm/../../a.png' is empty or leaves the folder"),
+         second("{\"file_path\":\"b\"}", "frames[1].transform_matrix: must be an array of 4 rows"),
+         pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0]]", ": must be an array of 4 rows"),
+         pose("[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", "[0]: must be an array of 4 numbers"),
+         pose("[[1,0,0,0],[0,1,0,0],[0,0,1,\"0\"],[0,0,0,1]]", "[2][3]: must be a number"),
+         pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]", ": the last row is 0 0 0 2; it must be 0 0 0 1"),
+         pose("[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,1]]", not_turn + "1" + tolerated + "0"),
+         pose("[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]", not_turn + "1" + tolerated + "0"),
+         pose("[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]", not_turn + "0" + tolerated + "-1"),
+         pose("[[2,0,0,0],[0,2,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "3" + tolerated + "4"),
+         pose("[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "0.01" + tolerated + "1"),
+         pose("[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]", not_turn + "inf" + tolerated + "inf"),
+         second(frame("images/b.png", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]"),
+                "frames[1]: image 'images/b.png' has the translation -1e+39, 0, 0"),
+         second(frame("images/b.png", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]"),
+                "frames[1]: image 'images/b.png' has the translation 0, -1.1e+18, 0"),
+         split("", good,
+               "transforms_train.json: at line 1, column 0 (byte 0): '[' or '{' expected near end of file"),
+         split(good, good + "x",
+               "transforms_test.json: at line 1, column ...: end of file expected near 'x'"),
+         json("{", "{'ply_file_path':'/etc/passwd',",
+              "ply_file_path: '/etc/passwd' is empty or leaves the folder"),
+         json("{", "{'ply_file_path':'./none.ply',",
+              "ply_file_path: FOLDER/none.ply: cannot open: No such file or directory"),
+         cloud("", "truncated at byte 0 while reading the PLY header"),
+         cloud("obj\n", "at byte 0: not a PLY file"),
+         cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
+               "in the header before byte 66: no vertex property 'y'"),
+         cloud(ply_of_points("binary_big_endian", ""),
+               "at byte 4: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' "
+               "can be read"),
+         cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3\n"),
+               "truncated or damaged: 2 vertices announced, but only 18 bytes follow byte 160"),
+         cloud(ply_of_points("ascii", "1 2 3 4 5 6\n"), "truncated or damaged: 2 vertices announced, ..."),
+         cloud(ply_of_points("ascii", "1 nan 3 4 5 6\n1 2 3 4 5 6\n"),
+               "at byte 160: point number 0 is at 1, nan, 3"),
+         cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 256 6\n"),
+               "at byte 172: vertex 1 has green = 256; it must be 0..255"),
+         cloud(ply_of_points("binary_little_endian", std::string(29, '\0')),
+               "truncated or damaged: 2 vertices announced, but only 29 bytes follow byte 175")});
+}
+
+void Messages::add_pictures(std::vector<row> *rows) {
+    rows->insert(
+        rows->end(),
+        {// ---- pictures
+         {after([&] { gone("images"); }),
+          images_bin +
+              "none of the pictures of its 2 views exists, the first being 'b.png', in FOLDER, its images, "
+              "input, images_2, images_4 or images_8"},
+         {[&] {
+              images[0].name = "b.HEIC";
+              write_model(), write_bytes(folder / "images/b.HEIC", "");
+          },
+          "FOLDER: 1 of 2 images are HEIC (the first: 'b.HEIC'), which cannot be read: make JPEGs of the same names "
+          "of them, as by `magick mogrify -format jpg *.heic`"},
+         json("images/a", "x",
+              "warning: FOLDER: 1 of 2 views have no picture and are skipped (the first: 'x.png')"),
+         {after([&] { gone("images/a.png"); }),
+          "warning: FOLDER: 1 of 2 views have no picture and are skipped (the first: 'a.png')"},
+         {after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); }),
+          "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature"}, // the first by name
+         {after([&] { write_picture("b.png", 8, 5, 40); }),
+          "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6"},
+         {after([&] { write_picture("b.png", 6, 8, 40); }),
+          "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6; turn its pixels, as EXIF "
+          "orientations are not applied"},
+         // The first by name is read last, as it is large.
+         {after([&] { write_picture("a.png", 700, 701, 40), write_picture("b.png", 9, 9, 40); }),
+          "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5"},
+         {after([&] { from_alpha = true; }), "FOLDER/images/a.png: has no alpha channel to make a mask of"},
+
+         // ---- masks
+         {after([&] { std::filesystem::create_directories(folder / "masks"); }),
+          "warning: FOLDER: 2 of 2 pictures have no mask, so all their pixels count (the first: 'a.png')"},
+         {after([&] { write_mask("b.png", 8, 5, gray(255)); }),
+          "FOLDER/masks/b.png: the mask has 8 x 5 pixels, its picture 8 x 6"},
+         {after([&] { write_mask("b.png", 8, 6, gray(255), 4); }),
+          "FOLDER/masks/b.png: a mask must not have an alpha channel"},
+         {after([&] { write_mask("b.png", 8, 6, gray(0)); }),
+          "FOLDER/images/b.png: its mask leaves no pixel that counts"},
+         {file("masks/b.png", "no picture"), "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)"},
+         {[&] {
+              second(frame("images/b.png", straight, ",\"mask_path\":\"m.png\""), "").make();
+              write_mask("b.png", 8, 5, gray(255)),
+                  std::filesystem::rename(folder / "masks/b.png", folder / "m.png");
+          },
+          "FOLDER/m.png: the mask has 8 x 5 pixels, its picture 8 x 6"},
+
+         // ---- depth maps
+         {depth([&] { gone("depth/a.pfm"); }),
+          "FOLDER/depth: has no depth map of the picture a.png, neither a.png.png nor a.png nor a.png.pfm nor a.pfm"},
+         {depth([&] { write_depth("a.pfm", 7, 6, gray(1)); }),
+          "FOLDER/depth/a.pfm: the depth map has 7 x 6 values, its picture 7 x 5"},
+         {depth([&] { write_depth("a.pfm", 7, 5, [](int x, int) { return x % 2 ? NAN : INFINITY; }); }),
+          "FOLDER/depth/a.pfm: none of its values is finite"},
+         {depth([&] { write_bytes(folder / "depth/a.pfm", ""); }),
+          "FOLDER/depth/a.pfm: truncated at byte 0 while reading the map's signature"},
+         {depth([&] { std::filesystem::copy(folder / "images/a.png", folder / "depth/a.png"); }),
+          "FOLDER/depth/a.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits"}});
+}
+
+void Messages::add_scenes(std::vector<row> *rows) {
+    const std::string khr = "KHR_gaussian_splatting", start = "ply\nformat binary_little_endian 1.0\n",
+                      rest = ply_header("0", ply_needed).substr(start.size()),
+                      ascii = "ply\nformat ascii 1.0\n" + replaced(rest, "vertex 0", "vertex 1");
+    const auto ply_with = [](const std::string &from, const std::string &to) {
+        return replaced(ply_header("0", ply_needed), from, to);
+    };
+    const auto beyond = [](const std::string &attribute) {
+        return "attribute " + attribute + ": its accessor is missing, of another type, or beyond its buffer";
+    };
+    std::vector<std::string> many = ply_needed;
+    for (int i = 0; i < 2000; i++) many.push_back("p" + std::to_string(i));
+    std::string nodes = "'nodes':[{'children':[1],'mesh':0}"; // deeper than it goes
+    for (int k = 1; k < 100; k++) nodes += ",{'children':[" + std::to_string(k + 1) + "]}";
+    const std::string not_finite("\0\0\xc0\x7f", 4), vec3 = "'count':2,'type':'VEC3'";
+
+    rows->insert(
+        rows->end(),
+        {{scene("a.sogs", ""),
+          "FOLDER/a.sogs: not a known format of scenes; the suffix must be one of .ply, .spz, .sog, "
+          ".compressed.ply, .splat, .glb, .gltf"},
+         // ---- PLY
+         ply("", "truncated at byte 0 while reading the PLY header"),
+         ply("ply\nformat binary_big_endian 1.0\n" + rest,
+             "at byte 4: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' can be read"),
+         ply("ply\nformat binary_little_endian 2.0\n",
+             "at byte 4: format 'binary_little_endian 2.0'; only ..."),
+         ply("ply\n" + rest, "in the header before byte ...: no 'format' line"),
+         ply("plyx\n" + rest, "at byte 0: not a PLY file"),
+         ply("\n", "at byte 0: not a PLY file"),
+         ply(std::string(5000, 'x'), "at byte 0: a header line of more than 1023 bytes"),
+         ply("ply\ncomment " + std::string(5000, 'x'), "at byte 4: a header line of more than 1023 bytes"),
+         ply(start + "end_header\n", "in the header before byte 47: no 'element vertex' line"),
+         ply(start + "element face 1\n", "at byte 36: the first element is 'face'; it must be 'vertex'"),
+         ply(start + "property float x\n", "at byte 36: unexpected header line 'property ...'"),
+         ply("ply\nnonsense\n", "at byte 4: unexpected header line 'nonsense ...'"),
+         ply(ply_with("float op", "flaot op"),
+             "at byte ...: vertex property of type 'flaot': not a PLY number type"),
+         ply(ply_with("float op", "list uchar int op"), "at byte ...: a vertex property is a list"),
+         ply(ply_with("opacity", "opacity value"), "at byte ...: malformed property"),
+         ply(ply_header("0", many), "at byte ...: more than 1024 vertex properties"),
+         ply(ply_header("1", ply_needed) + std::string(57, '\0'),
+             "1 bytes follow the last vertex, at byte ..."),
+         ply(ascii + "1 2 x 4 5 6 7 8 9 10 11 12 13 14", "at byte ...: 'x' is not a number of a vertex"),
+         ply(ascii + "10 20 30 40 50 60 70 80 90 10 11 12 13",
+             "truncated at byte ... while reading vertices"),
+
+         // ---- .splat
+         made(scene("a.splat", splat_file().substr(1)), "a.splat",
+              "truncated at byte 63: not a multiple of 32, the bytes of a Gaussian"),
+         made(scene("a.splat", splat_file().replace(15, 1, "\xbf")), "a.splat", // the sign of a scale
+              "Gaussian 0 has log_scale[0] = ...nan"),
+
+         // ---- compressed PLY
+         compressed("chunk 1", "chunk 2", of_header + "2 chunks and 1 rows of coefficients for 1 vertices"),
+         compressed("vertex 1", "vertex 2147483648",
+                    "at byte ...: unexpected line 'element ...' in the header of a compressed PLY file"),
+         compressed("vertex 1", "vertex 2147483647",
+                    of_header + "1 chunks and 1 rows of coefficients for 2147483647 ..."),
+         compressed("vertex 1", "vertex -1", "... unexpected line 'element ...' in ..."),
+         compressed("sh 1", "sh 0", of_header + "1 chunks and 0 rows of coefficients for 1 vertices"),
+         compressed("float min_y", "float min_x", "... unexpected line 'property ...' in ..."),
+         compressed("uint packed_scale", "int packed_scale", "... unexpected line 'property ...' in ..."),
+         compressed("property uchar f_rest_8\n", "", of_header + "properties are missing"),
+         compressed("property float max_b\n", "", of_header + "properties are missing"),
+         compressed("binary_little_endian", "ascii", "at byte 4: unexpected line 'format ...' in ..."),
+         compressed("mip", std::string(1100, 'x'), "at byte ...: a header line of more than 1023 bytes"),
+         compressed("end_header\n", "end_header\nx",
+                    "truncated or damaged: 97 bytes announced, but 98 follow byte ..."),
+         compressed("end_header\n" + Bytes().put(-1.0f).text, "end_header\n" + not_finite,
+                    "Gaussian 0 has mean[0] = nan"),
+
+         // ---- glTF
+         gltf("'mode':0", "'mode':1", "a primitive with " + khr + " must have mode 0"),
+         gltf("'ellipse'", "'disc'",
+              khr + ": kernel 'disc', colorSpace 'srgb_rec709_display'; only 'ellipse' and "
+                    "'srgb_rec709_display' can be read"),
+         gltf("srgb_rec709", "lin_rec709", khr + ": ... colorSpace 'lin_rec709_display'; only ..."),
+         gltf("'kernel':'ellipse',", "", khr + ": kernel '', ..."),
+         gltf("'KHR_gaussian_splatting:SCALE':1,", "", beyond(khr + ":SCALE")),
+         gltf("'KHR_gaussian_splatting:SH_DEGREE_1_COEF_1':6,", "", beyond(khr + ":SH_DEGREE_1_COEF_1")),
+         gltf("SH_DEGREE_1_COEF_2':7", "SH_DEGREE_2_COEF_0':7", beyond(khr + ":SH_DEGREE_1_COEF_2")),
+         gltf("'POSITION':0,\n", "'POSITION':8,\n", beyond("POSITION")),
+         gltf("'POSITION':0,\n", "'POSITION':-1,\n", beyond("POSITION")),
+         gltf(vec3, "'count':20,'type':'VEC3'", beyond("POSITION")),
+         gltf(vec3, "'count':2,'sparse':{},'type':'VEC3'", beyond("POSITION")),
+         gltf(vec3, "'count':9223372036854775807,'type':'VEC3'", beyond("POSITION")),
+         gltf(vec3, "'count':1,'type':'VEC3'", "attributes of different counts"),
+         gltf("'byteOffset':24", "'byteOffset':157", beyond(khr + ":SCALE")),
+         gltf("'byteOffset':24", "'byteOffset':-24", beyond(khr + ":SCALE")),
+         gltf("'byteOffset':24", "'byteOffset':9223372036854775807", beyond(khr + ":SCALE")),
+         gltf(
+             "5123,'normalized':true,", "5123,",
+             "Gaussian 0 has scale 1.000000 and opacity 13107.000000; scales are not logarithms, as in drafts of " +
+                 khr),
+         gltf("{'buffer':0,'byteLength':156}", "{'buffer':0,'byteLength':157}", beyond("POSITION")),
+         gltf("{'buffer':0,'byteLength':156}", "{'buffer':1,'byteLength':156}", beyond("POSITION")),
+         gltf("{'buffer':0,'byteLength':156}", "{'buffer':0,'byteStride':4,'byteLength':156}",
+              beyond("POSITION")),
+         gltf("{'byteLength':156}", "{'byteLength':157}",
+              "truncated or damaged: buffers[0] has 156 bytes, not 157"),
+         gltf("{'byteLength':156}", "{'byteLength':156,'uri':'a.bin'}",
+              "buffers[0] is in the file and has a uri"),
+         gltf("156}],'buf", "156},{'byteLength':1,'uri':'../a.bin'}],'buf",
+              "buffers[1]: '../a.bin' is not a file beside it"),
+         gltf("156}],'buf", "156},{'byteLength':1,'uri':'data:,x'}],'buf",
+              "buffers[1]: 'data:,x' is not a file beside it"),
+         gltf("[2,2,2]", "[2,2,3]", "a node shears its Gaussians, mirrors them or scales them unequally"),
+         gltf("[2,2,2]", "[-2,2,2]", "a node shears ..."),
+         gltf("[2,2,2]", "[0,0,0]", "a node shears ..."),
+         gltf("[2,2,2]", "[2,2]", "nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep"),
+         gltf("'children':[1]", "'children':[0]", "nodes[0]: missing, malformed, a child of two ..."),
+         gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ..."),
+         gltf("'children':[1]", "'children':[2]", "nodes[2]: missing, ..."),
+         gltf("'children':[1]", "'children':['x']", "nodes[0]: malformed children"),
+         gltf("'children':[1]", "'children':[]", "holds no Gaussians of " + khr),
+         gltf("'nodes':[{'children':[1],", nodes + ",{}],'x':[{", "nodes[65]: ... more than 64 deep"),
+         gltf("'scene':0", "'scene':0,'scene':0", "at byte ... of the JSON: duplicate object key near ..."),
+         buffer(24, Bytes().put(-1.0f).text, "Gaussian 0 has scale -1.000000 and opacity 0.2..."),
+         buffer(0, not_finite, "Gaussian 0 has mean[0] = ...nan"),
+         made(scene("a.glb", glb(two_gaussians()).replace(4, 1, "\1")), "a.glb",
+              "truncated or damaged: at byte 0: not a whole file of version 2 of glTF"),
+         made(scene("a.gltf", two_gaussians().json), "a.gltf",
+              "truncated or damaged: buffers[0] has 0 bytes, not 156"),
+         made(scene("a.gltf", "[]"), "a.gltf", "holds no Gaussians of " + khr)});
+    for (const std::string &name : ply_needed) {
+        std::vector<std::string> names = ply_needed;
+        names.push_back(name);
+        rows->push_back(ply(ply_header("0", names), "at byte ...: property '" + name + "' occurs twice"));
+        names.erase(std::find(names.begin(), names.end(), name));
+        names.pop_back();
+        rows->push_back(ply(ply_header("0", names), of_header + "no vertex property '" + name + "'"));
+    }
+    const std::string zeros(56, '\0');
+    for (const std::string n :
+         {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})
+        rows->push_back(
+            ply(ply_header(n, ply_needed) + zeros, "at byte 36: '" + n + "' is not a number of vertices"));
+    for (const std::string n :
+         {"2", "2147483648", "4294967296", "4294967297", "9223372036854775808", "18446744073709551615",
+          "329406144173384851"}) // the last times 56 overflows to 40
+        rows->push_back(
+            ply(ply_header(n, ply_needed) + zeros,
+                "truncated or damaged: " + n + " vertices announced, but only 56 bytes follow byte ..."));
+}
+
+void Messages::add_spz(std::vector<row> *rows) {
+    const std::string body = positions + alphas + colors + scales + smallest_three,
+                      unpacking = "truncated or damaged at "
+                                  "byte ... while unpacking ";
+    const auto v3 = [&](uint32_t version, uint32_t count, uint8_t degree, uint8_t bits,
+                        const std::string &message) {
+        return spz(gzip(spz_header(version, count, degree, bits, 0, 0).text + body), message);
+    };
+    const auto v4 = [&](uint32_t count, uint8_t streams, uint32_t contents, uint64_t packed,
+                        const std::string &message) {
+        Bytes bytes = spz_header(4, count, 0, 12, 0, streams);
+        bytes.put(contents)
+            .put(std::string(12, '\0'))
+            .put(packed)
+            .put(uint64_t(9))
+            .put(std::string(80, '\0'));
+        return spz(bytes.text, "truncated or damaged" + message);
+    };
+    const std::string one = gzip(spz_header(3, 1, 0, 12, 0, 0).text + body);
+    std::string checksum = one;
+    checksum[checksum.size() - 8] ^= 1;
+    rows->insert(
+        rows->end(),
+        {spz("", "truncated at byte 0 while reading the header"),
+         spz("NGSP", "truncated at byte 4 while reading the header"),
+         spz(gzip("short"), unpacking + "the header"),
+         spz(gzip(std::string(16, 'x')), "at byte 0: not an SPZ file"),
+         spz(checksum, unpacking + "1 Gaussians"),
+         spz(gzip(spz_header(3, 1, 0, 12, 0, 0).text + body + "x"), unpacking + "1 Gaussians"),
+         spz(one + "x", unpacking + "1 Gaussians"),
+         v3(0, 1, 0, 12, "at byte 4: version 0 of SPZ, in gzip; 1 to 4 can be read"),
+         v3(4, 1, 0, 12, "at byte 4: version 4 of SPZ, in gzip; 1 to 4 can be read"),
+         v3(~0u, 1, 0, 12, "at byte 4: version 4294967295 of SPZ, in gzip; 1 to 4 can be read"),
+         v3(3, 1, 5, 12, "at byte 12: SH degree 5, 12 fractional bits; at most 4 and 30 can be read"),
+         v3(3, 1, 0, 31, "at byte 12: SH degree 0, 31 fractional bits; at most 4 and 30 can be read"),
+         v3(3, 2, 0, 12, unpacking + "2 Gaussians"),
+         // No memory is allocated for what a file of this size cannot hold.
+         v3(3, 100000000, 3, 12, "truncated or damaged: 6500000000 bytes announced, in a file of ... bytes"),
+         v3(3, 0x7fffffff, 3, 12,
+            "truncated or damaged: 139586437055 bytes announced, in a file of ... bytes"),
+         v3(3, 0x80000000, 3, 12, "at byte 8: 2147483648 Gaussians are too many")});
+#ifdef DISTWAR_ZSTD
+    const std::string stream = " at byte ...: stream 0 does not hold 9 bytes";
+    rows->insert(rows->end(), {spz(spz_header(3, 1, 0, 12, 0, 6).text + std::string(64, '\0'),
+                                   "at byte 4: version 3 of SPZ, without gzip; 1 to 4 can be read"),
+                               v4(1, 1, 32, ~uint64_t(0), stream), v4(1, 1, 32, 9, stream),
+                               v4(1, 0, 32, 9, stream), v4(1, 255, 32, 9, ": 255 streams at byte 32 of 128"),
+                               v4(1, 1, 31, 9, ": 1 streams at byte 31 of 128"),
+                               v4(1, 1, ~0u, 9, ": 1 streams at byte 4294967295 of 128"),
+                               v4(0x7fffffff, 1, 32, 9, ": ... bytes announced, in a file of 128 bytes")});
+#endif
+}
+
+void Messages::add_sog(std::vector<row> *rows) {
+    if (good_archive.empty()) return;
+    const std::string palette = "shN_centroids.webp", count = "'count': 5, 'ant", must = "meta.json: ";
+    files &good = good_archive;
+    rows->insert(
+        rows->end(),
+        {archive(palette, good["sh0.webp"], "shN.files[0]: 3 x 2 pixels, not 192 wide for 5 entries"),
+         archive("quats.webp", good["sh0.webp"], "quats: the alpha of pixel 0 is below 252"),
+         archive("shN_labels.webp", good["means_l.webp"], "shN: pixel 0 names entry ... of 5"),
+         archive("meta.json", "{", must + "at byte 1: string or '}' expected near end of file"),
+         archive("meta.json", std::string(2 << 20, ' '),
+                 "'meta.json': has 2097152 bytes; at most 1048576 are read"),
+         meta("'version': 2", "'version': 1", must + "version must be 2, the version that is read"),
+         meta("'version': 2, ", "", must + "version must be 2, the version that is read"),
+         meta(count, "'count': 7, 'ant", "means.files[0]: 3 x 2 pixels, the first 3 x 2, for 7 Gaussians"),
+         meta(count, "'count': 2000000000, 'ant",
+              "truncated or damaged: 32000000000 bytes announced, in a file of ..."),
+         meta("'count': 5, 'bands'", "'count': 65537, 'bands'", must + "shN.count must be 1 to 65536"),
+         meta("'bands': 1", "'bands': 4", must + "shN.bands must be 1, 2 or 3"),
+         meta("'bands': 1", "'bands': 2", "shN.files[0]: 192 x 1 pixels, not 512 wide for 5 entries"),
+         meta("'mins': [", "'mins': [0, ", must + "means.mins must be 3 numbers"),
+         meta("'codebook': [", "'codebook': ['x', ", must + "scales.codebook must be 256 numbers"),
+         meta("'maxs': [", "'maxs': [1e30, 1e30, 1e30], 'x': [", "Gaussian 0 has mean[...] = inf"),
+         meta("'quats.webp'", "5", must + "quats.files[0] must be a name")});
+    for (const std::string other : {"-1", "2147483648", "1.5", "'5'", "9223372036854775807"})
+        rows->push_back(
+            meta(count, "'count': " + other + ", 'ant", must + "count must be a number of Gaussians"));
+    for (const auto &[name, bytes] : files(good)) {
+        files without = good;
+        without.erase(name);
+        rows->push_back(
+            made(scene("a.sog", zip_of(without)), "a.sog", "the archive has no file '" + name + "'"));
+        if (name == "meta.json") continue;
+        rows->push_back(archive(name, bytes.substr(0, bytes.size() / 2), "'" + name + "': ..."));
+        rows->push_back(archive(name, "not a picture", "'" + name + "': not a lossless WebP picture"));
+        if (name != palette) // of another size
+            rows->push_back(archive(name, good[palette], "...files[...]: ... pixels, the first ..."));
+    }
+}
+
+TEST_F(Messages, AreAsTheTableHasThem) {
+    std::vector<row> rows;
+    for (const auto add :
+         {&Messages::add_models, &Messages::add_text, &Messages::add_transforms, &Messages::add_pictures,
+          &Messages::add_scenes, &Messages::add_spz, &Messages::add_sog})
+        (this->*add)(&rows);
+    check(rows);
+}
+
+} // namespace messages_test
