@@ -37,7 +37,6 @@ TEST(Large, BytesGrowWithNumbersBeyond32Bits) {
     };
     expect_linear("moments",
                   [](int64_t n, size_t *b) { return gs_splat_grad_bytes(n, 1000, DISTWAR_FIXED, b); });
-    expect_linear("density control", gs_density_bytes);
     ASSERT_GS_OK(gs_splat_grad_bytes(most, 1000, DISTWAR_FIXED, &full));
     EXPECT_GT(full, size_t(most) * 1000 * sizeof(int64_t));
 }

@@ -40,12 +40,9 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
-    size_t bytes;
-    EXPECT_GS_OK(gs_loss_bytes(width, height, 1, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_loss_image image = {
         {width, height, frame.color.data(), target.data(), nullptr}, result.data(), d_color.data()};
-    EXPECT_GS_OK(gs_loss(&image, 1, workspace.data(), bytes, NULL));
+    EXPECT_GS_OK(gs_loss(&image, 1, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
     EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.splat_grad_bytes));

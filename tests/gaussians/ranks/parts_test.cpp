@@ -57,13 +57,10 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
     const gs_camera camera = t.camera(view);
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
                                   nullptr};
-    size_t bytes = 0;
-    if (gs_loss_bytes(camera.width, camera.height, 1, &bytes) != GS_OK) return false;
-    const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
     const gs_loss_image image = {images, result.data(), d_color};
-    return (rows ? libgs_loss_rows(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
-                 : gs_loss(&image, 1, workspace.data(), bytes, NULL)) == GS_OK;
+    return (rows ? libgs_loss_rows(&images, *rows, result.data(), d_color, NULL)
+                 : gs_loss(&image, 1, NULL)) == GS_OK;
 }
 
 bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
