@@ -48,7 +48,6 @@ typedef struct density_settings {
 } density_settings;
 
 typedef struct density_control {
-    device_buffer workspace;
     uint64_t
         *dead; // device: Gaussians of this rank that MCMC has moved since the watch read it; NULL before any
 } density_control; // starts as {0}

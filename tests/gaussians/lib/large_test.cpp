@@ -66,7 +66,7 @@ TEST(Large, PartsOfAViewDoNotOverlap) {
                    {view.image.transmittance, pixels * sizeof(float)},
                    {view.image.n_contrib, pixels * sizeof(uint32_t)},
                    {gradient.splat_grad, gradient.splat_grad_bytes},
-                   {gradient.camera, gradient.camera_bytes},
+                   {gradient.camera, sizeof *gradient.camera},
                    {view.workspace, view.workspace_bytes}};
         const char *end = block;
         for (const auto &part : all) {

@@ -54,6 +54,7 @@ void parts_close(void *kept) {
         device_buffer_close(&s->returned[j].memory);
         cudaEventDestroy(s->own[j].received);
     }
+    gs_context_destroy(s->context);
     cudaEventDestroy(s->queued);
     cudaEventDestroy(s->arrived);
     cudaStreamDestroy(s->travel);
@@ -200,7 +201,7 @@ static bool project_home(parts *s) {
                       .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
     device_begin_stage("project");
     if (!home->splats) return false;
-    GS_CHECK(gs_project(home, s->stream));
+    GS_CHECK(gs_project(home, s->context));
     *e = (part_entries){.count = s->out.begin[s->count]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);
     GS_CHECK(parts_partition_bytes(batch->gaussians.count, e->count, &bytes));
@@ -370,7 +371,7 @@ static bool bin_waiting(parts *s, own_part *part) {
     view->report = NULL;
     while (status == GS_ISECTS_DO_NOT_FIT) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
-        status = gs_bin(view, s->stream);
+        status = gs_bin(view, s->context);
         if (status == GS_ISECTS_DO_NOT_FIT)
             part->in->isect_capacity = view->isects_needed + view->isects_needed / 4;
     }
@@ -380,7 +381,7 @@ static bool bin_waiting(parts *s, own_part *part) {
 
 static void render(parts *s, own_part *part) {
     device_begin_stage("render");
-    GS_CHECK(gs_render(&part->view, s->stream));
+    GS_CHECK(gs_render(&part->view, s->context));
 }
 
 // Lists and image. The number of pairs is not known yet: settle_lists.
@@ -406,7 +407,7 @@ static bool queue_forward(parts *s, own_part *part) {
         view->report = part->in->report;
         view->ranges = part->in->division;
         if (!place_lists(s, part)) return false;
-        GS_CHECK(gs_bin(view, s->stream));
+        GS_CHECK(gs_bin(view, s->context));
     }
     render(s, part);
     return true;
@@ -417,7 +418,7 @@ static bool settle_lists(parts *s, own_part *part) {
     gs_view *const view = &part->view;
     if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
-        const gs_status status = gs_bin_wait(view, s->stream);
+        const gs_status status = gs_bin_wait(view, s->context);
         const int64_t needed = view->isects_needed;
         // Grows before there is no room left: to repeat an image costs more than memory.
         if (needed + needed / 8 > part->in->isect_capacity) part->in->isect_capacity = needed + needed / 4;
@@ -508,7 +509,7 @@ static bool queue_backward(parts *s, own_part *part) {
         GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
         gradient->largest = largest;
     }
-    GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, s->stream));
+    GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, s->context));
     if (s->fixed)
         GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v,
                                   s->stream));
@@ -664,7 +665,12 @@ static bool forward(parts *s, own_part *part) {
 static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *result, gs_stream stream) {
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(s->group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
-    s->batch = batch, s->stream = stream;
+    s->batch = batch;
+    if (!s->context || s->stream != stream) {
+        gs_context_destroy(s->context);
+        GS_CHECK(gs_context_create(NULL, stream, &s->context));
+    }
+    s->stream = stream;
     s->fixed = batch->policy.strategy == DISTWAR_FIXED;
     s->only_images = !result;
     plan(s);
@@ -695,7 +701,7 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
     const gs_gradient own = {
         .splat_grad = s->buffers.splat_grad.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
     device_begin_stage("project backward");
-    GS_CHECK(gs_project_backward(&s->home, &own, stream));
+    GS_CHECK(gs_project_backward(&s->home, &own, s->context));
     device_begin_stage("adam");
     return true;
 }

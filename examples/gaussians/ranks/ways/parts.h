@@ -154,7 +154,7 @@ typedef struct part_buffers {
     device_buffer pixels;
     device_buffer numbers; // where packed segments begin, pairs of rows
     // A step of training:
-    device_buffer loss_workspace, corrected, mean2d;
+    device_buffer corrected, mean2d;
     device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
     device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
     // Density control:
@@ -180,6 +180,7 @@ struct parts {
     // The batch:
     const part_batch *batch;
     gs_stream stream;
+    gs_context *context; // on that stream
     gs_view home; // all cameras, this rank's splats
     part_entries entries;
     float *absolute;  // of the batch's gradient; NULL: moments travel without their last values

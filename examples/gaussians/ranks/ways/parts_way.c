@@ -115,17 +115,15 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
                                 .width = image->width,
                                 .height = image->height};
     const float *compared = image->color;
-    size_t bytes = 0;
     if (exposed.log_gain) {
         float *const corrected = device_buffer_reserve(&s->buffers.corrected, values * sizeof(float));
-        GS_CHECK(gs_exposure(&exposed, corrected, stream));
+        GS_CHECK(gs_exposure(&exposed, corrected, s->context));
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
                                   view->mask};
-    GS_CHECK(gs_loss_bytes(image->width, image->height, 1, &bytes));
-    GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->buffers.loss_workspace, bytes),
-                             bytes, t->results[t->waiting + v].color, image->d_color, stream));
+    GS_CHECK(
+        libgs_loss_rows(&images, image->rows, t->results[t->waiting + v].color, image->d_color, s->context));
     if (exposed.log_gain)
         GS_CHECK(libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
     return true;
