@@ -8,19 +8,20 @@
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
 // docs/developers/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md. From top to bottom:
-// scene, cameras, view, forward, backward, loss, Adam, density control, extras.
+// context, scene, cameras, view, forward, backward, loss, Adam, density control, extras.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
-// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream once, to
+// - A call queues its work on its context's stream and returns. Four calls wait for the stream once, to
 //   read a number: gs_bin and gs_forward without gs_view.report, gs_bin_wait, gs_density_plan_step. Calls that do not
 //   wait can be captured into a CUDA graph.
-// - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
+// - What a call needs beside its arguments is the context's memory. It grows where a call needs more than any before:
+//   queue such work once before it is captured. gs_bin has a workspace of its own (gs_bin_bytes).
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - Errors: the result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
-// - Threads: calls are thread-safe if they share no outputs and no workspaces.
+// - Threads: calls are thread-safe if they share no outputs and no contexts.
 // - ABI: before 1.0 structs may change, and the soname has the minor version. Begin each struct as {0} and name its
 //   members: new ones are then off.
 #ifndef GS_H

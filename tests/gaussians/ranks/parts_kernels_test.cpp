@@ -247,8 +247,7 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
                     }
                     const device_vector<float> part_color(known), part(3 * pixels);
                     images.color = part_color.data();
-                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, workspace.data(), bytes, result.data(),
-                                                 part.data(), NULL));
+                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, result.data(), part.data(), NULL));
                     const std::vector<float> got = part.read();
                     const std::vector<double> share = result.read();
                     for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
@@ -263,8 +262,7 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
             }
         }
         const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
-        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
-                                  nullptr, NULL),
+        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, result.data(), nullptr, NULL),
                   GS_INVALID_ARGUMENT);
         EXPECT_STREQ(gs_last_error(), "libgs_loss_rows: rows must be a range of the rows of tiles");
     }

@@ -18,16 +18,17 @@ TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
         SCOPED_TRACE(testing::Message() << rows << " rows");
         const int64_t count = 32 * rows;
-        std::vector<char> bytes(camera_gradient_bytes(count), char(0x7f)); // NaN
-        const device_vector<char> memory(bytes);
+        const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
         auto *const gradient = reinterpret_cast<gs_camera_gradient *>(memory.data());
+        camera_sums sums;
+        ASSERT_GS_OK(place_camera_sums("test", nullptr, count, &sums));
         std::vector<float> values(size_t(rows * camera_row_floats), NAN);
         double sum[CAMERA_TERMS] = {};
         for (int64_t i = 0; i < rows; i++)
             for (int k = 0; k < CAMERA_TERMS; k++)
                 sum[k] += values[size_t(i * camera_row_floats + k)] = float((i * 7 + k * 3) % 11 - 4);
-        device_upload(camera_sums_in(gradient).rows, values.data(), values.size() * sizeof(float));
-        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, gradient));
+        device_upload(sums.rows, values.data(), values.size() * sizeof(float));
+        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, sums, gradient));
         gs_camera_gradient got;
         device_download(&got, gradient, sizeof got);
         // All sums are integers below 2^24, and so is what the camera's numbers make of them: exact.
