@@ -33,6 +33,8 @@ typedef enum context_buffer {
 struct gs_context {
     gs_allocator allocator;
     gs_stream stream;
+    gs_context *next; // of a thread's own, with the device of each
+    int device;
     void *memory[CONTEXT_BUFFERS];
     size_t bytes[CONTEXT_BUFFERS];
 };

@@ -36,41 +36,35 @@ static void release_on_device(void *user, void *memory, gs_stream stream) {
 
 // ---- contexts ----
 
-static gs_context defaults(void) {
-    return (gs_context){.allocator = {allocate_on_device, release_on_device, NULL}};
-}
-
 gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_context **context) {
     GS_REQUIRE(context, "context must be given");
     GS_REQUIRE(!allocator || (allocator->allocate && allocator->release),
                "the allocator must have both functions");
     gs_context *const made = malloc(sizeof *made);
     if (!made) return libgs_fail(GS_DEVICE_ERROR, "%s: no memory for a context", __func__);
-    *made = defaults();
+    *made = (gs_context){.allocator = {allocate_on_device, release_on_device, NULL}, .stream = stream};
     if (allocator) made->allocator = *allocator;
-    made->stream = stream;
     *context = made;
     return GS_OK;
 }
 
-static void release(gs_context *context) {
+void gs_context_destroy(gs_context *context) {
+    if (!context) return;
     for (int k = 0; k < CONTEXT_BUFFERS; k++)
         if (context->memory[k])
             context->allocator.release(context->allocator.user, context->memory[k], context->stream);
-}
-
-void gs_context_destroy(gs_context *context) {
-    if (!context) return;
-    release(context);
     free(context);
 }
 
-// The context of a thread that gives none. It ends with the thread.
+// The contexts of a thread that gives none, one for each device. They end with the thread.
 static tss_t own;
 static once_flag own_is_there = ONCE_FLAG_INIT;
 
 static void end_of_thread(void *context) {
-    gs_context_destroy(context);
+    for (gs_context *one = context, *next; one; one = next) {
+        next = one->next;
+        gs_context_destroy(one);
+    }
 }
 
 static void make_own(void) {
@@ -79,8 +73,12 @@ static void make_own(void) {
 
 static gs_context *of_thread(void) {
     call_once(&own_is_there, make_own);
-    gs_context *context = tss_get(own);
+    gs_context *const first = tss_get(own), *context = first;
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) return NULL;
+    while (context && context->device != device) context = context->next;
     if (context || gs_context_create(NULL, NULL, &context) != GS_OK) return context;
+    context->device = device, context->next = first;
     if (tss_set(own, context) == thrd_success) return context;
     gs_context_destroy(context);
     return NULL;
