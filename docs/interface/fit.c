@@ -124,9 +124,6 @@ int main(void) {
     upload(device_target, target, sizeof target);
     float *color_gradient = device_new(3 * PIXELS * sizeof(float));
     double *result = device_new(3 * sizeof(double));
-    size_t loss_bytes;
-    GS(gs_loss_bytes(SIZE, SIZE, 1, &loss_bytes));
-    void *loss_workspace = device_new(loss_bytes);
 
     gs_view view = {
         .gaussians = shape[0],
@@ -163,7 +160,7 @@ int main(void) {
         GS(status);
         const gs_loss_image image = {
             {SIZE, SIZE, view.image.color, device_target, NULL}, result, color_gradient};
-        GS(gs_loss(&image, 1, loss_workspace, loss_bytes, NULL));
+        GS(gs_loss(&image, 1, NULL));
         if (step == 1) download(before, result, sizeof before);
         GS(gs_backward(&view, &gradient, (distwar_policy){DISTWAR_BFLY, 0}, NULL));
         GS(gs_adam(&shape[0], &shape[1], &shape[2], &shape[3], &rates, step, NULL));
@@ -179,7 +176,6 @@ int main(void) {
     device_delete(device_target);
     device_delete(color_gradient);
     device_delete(result);
-    device_delete(loss_workspace);
     device_delete(block);
     stop_if(!(after[0] < before[0] / 4), "the loss", "did not fall to a quarter");
     return 0;

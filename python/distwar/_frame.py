@@ -83,7 +83,7 @@ class _Frame(torch.autograd.Function):
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
         if block.numel() >= _stages.LEAST_TRIMMED // 4 and any(ctx.needs_input_grad) and frame.view.isects_needed:
             lists = frame.view.ranges  # their length is known
-            kept_bytes = _stages.kept_bytes(4 * block.numel(), lists.splat_index - at_block, lists.pairs)
+            kept_bytes = _stages.kept_bytes(4 * block.numel(), lists.splat_index - at_block, lists.isects)
             block = block[:kept_bytes // 4].clone() if kept_bytes else block
         ctx.frame = frame
         ctx.set_materialize_grads(False)

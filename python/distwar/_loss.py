@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gs_loss on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
-import ctypes
-import functools
 import struct
-from ctypes import byref, sizeof
+from ctypes import sizeof
 from typing import Sequence, Tuple, Union
 
 import torch
@@ -18,21 +16,12 @@ _pack_image = struct.Struct("<2i5Q").pack  # a gs_loss_image
 assert struct.calcsize("<2i5Q") == sizeof(gs.LossImage)
 
 
-@functools.lru_cache(maxsize=16)
-def _workspace_bytes(lib, width, height, count):
-    size = ctypes.c_size_t()
-    lib.call_on("gs_loss_bytes", width, height, count, byref(size))
-    return size.value
-
-
 def _run(images, targets):
     """images [views, ...]: each three planes in memory, in any order of dimensions. targets: of each view, contiguous. The
     mean of the losses, and the gradient of their sum in the same layout."""
     views, (height, width, _), device = len(images), targets[0].shape, images.device
     with On(images):
         lib, stream = library_of(device), stream_of(device)
-        size = _workspace_bytes(lib, width, height, min(views, MOST_VIEWS))
-        workspace = torch.empty(size, dtype=torch.uint8, device=device)
         results = torch.empty(views, 3, dtype=torch.float64, device=device)
         gradients = torch.empty_like(images)
         image, result, gradient = images.data_ptr(), results.data_ptr(), gradients.data_ptr()
@@ -42,7 +31,7 @@ def _run(images, targets):
         for first in range(0, views, MOST_VIEWS):
             count = min(views - first, MOST_VIEWS)
             of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
-            lib.check(lib.gs_loss(of, count, workspace.data_ptr(), size, stream))
+            lib.check(lib.gs_loss(of, count, stream))
         return results[:, 0].mean(dtype=torch.float32), gradients
 
 

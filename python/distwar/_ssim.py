@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """gs_ssim on torch tensors: the mean of SSIM over planes, and its gradient."""
-import ctypes
 import functools
 from ctypes import byref
 
@@ -31,13 +30,10 @@ def _run(x, y, valid, wants_gradient):
     """The mean, and its gradient by x or None."""
     planes, height, width = x.shape
     pair = gs.SsimPair(width, height, planes, valid, x.data_ptr(), y.data_ptr())
-    lib, size = library_of(x.device), ctypes.c_size_t()
-    lib.call_on("gs_ssim_bytes", byref(pair), byref(size))
-    workspace = torch.empty(size.value, dtype=torch.uint8, device=x.device)
     result = torch.empty(3, dtype=torch.float64, device=x.device)
     gradient = torch.empty_like(x) if wants_gradient else None
-    lib.call_on("gs_ssim", byref(pair), workspace.data_ptr(), size.value, result.data_ptr(),
-                None if gradient is None else gradient.data_ptr(), stream_of(x.device))
+    library_of(x.device).call_on("gs_ssim", byref(pair), result.data_ptr(),
+                                 None if gradient is None else gradient.data_ptr(), stream_of(x.device))
     return result[0].float(), gradient
 
 

@@ -259,10 +259,7 @@ class Plan:
         self.view_bytes, self.gradient_bytes = bytes(view), bytes(gradient)
         self._view_gaps = _whole_view.gaps_of(self.view_bytes)
         self._gradient_gaps = _whole_gradient.gaps_of(self.gradient_bytes)
-        size = ctypes.c_size_t()
-        self.lib.call_on("gs_camera_gradient_bytes", shape.count, byref(size))
-        self.camera_bytes = size.value
-        self.camera_floats = max((size.value + 3) // 4, CAMERA_GRADIENT_FLOATS)
+        self.camera_floats = CAMERA_GRADIENT_FLOATS
         self._layouts, self._moments = {}, {}
 
     def _shape_of(self, g):
@@ -339,7 +336,7 @@ class Plan:
         gradient.splat_grad, gradient.pixel_mean2d = moments, d_mean2d
         self._point(gradient, _GRADIENT_SCENE, d_scene)
         if d_camera is not None:
-            gradient.camera, gradient.camera_bytes = d_camera, self.camera_bytes
+            gradient.camera = d_camera
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
 
     def _blended(self, splats, features, image, block, n_contrib):

@@ -5,6 +5,7 @@ The headers document the calls."""
 import ctypes
 import functools
 import itertools
+import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 GS_OK, GS_ISECTS_DO_NOT_FIT = 0, 2
@@ -65,7 +66,7 @@ class CameraGradient(Structure):
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("splat_grad_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
-                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
+                ("camera", c_void_p), ("pixel_mean2d", c_void_p),
                 ("largest", c_void_p), ("block_limit", c_float), ("adam", c_void_p)]
 
 
@@ -115,6 +116,13 @@ class Error(RuntimeError):
     """The text of gs_last_error()."""
 
 
+class _Stream:
+    """The type of an argument: a stream, for which the library is given this thread's gs_context."""
+
+    def __init__(self, library):
+        self.from_param = lambda stream: c_void_p(library.context(stream))
+
+
 class Library:
     """A libdistwar_gs.so, and arrays in the memory that it works on. Arrays are C-contiguous. The caller keeps an array
     alive until the work on it is done."""
@@ -126,37 +134,36 @@ class Library:
         self.backend = self.lib.gs_backend().decode()
         self.version = self.lib.gs_version().decode()
         self.lib.gs_name.restype = c_char_p
+        self._contexts = threading.local()
         self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
         self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
         self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
         pointer, size = c_void_p, POINTER(c_size_t)  # pointer: of an array, by address()
         view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
+        stream = _Stream(self)
         self._declare("gs_has_strategy", c_int)
         self._declare("gs_view_bytes", view, parts, size)
         self._declare("gs_view_place", view, gradient, parts, pointer, c_size_t)
-        self._declare("gs_forward", view, c_void_p)
-        self._declare("gs_backward", view, gradient, Policy, c_void_p)
+        self._declare("gs_forward", view, stream)
+        self._declare("gs_backward", view, gradient, Policy, stream)
         for stage in ("gs_project", "gs_bin", "gs_render"):
-            self._declare(stage, view, c_void_p)
+            self._declare(stage, view, stream)
         self._declare("gs_bin_bytes", view, size)
-        self._declare("gs_bin_wait", view, c_void_p)
-        self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
-        self._declare("gs_project_backward", view, gradient, c_void_p)
-        self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, c_void_p)
+        self._declare("gs_bin_wait", view, stream)
+        self._declare("gs_render_backward", view, gradient, Policy, stream)
+        self._declare("gs_project_backward", view, gradient, stream)
+        self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, stream)
         self._declare("gs_splat_grad_bytes", c_int64, c_int32, c_int, size)
-        self._declare("gs_camera_gradient_bytes", c_int64, size)
-        self._declare("gs_radii", view, pointer, c_void_p)
-        self._declare("gs_mark_visible", view, pointer, c_void_p)
+        self._declare("gs_radii", view, pointer, stream)
+        self._declare("gs_mark_visible", view, pointer, stream)
         shape = POINTER(Gaussians)
-        self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
-        self._declare("gs_adam_rows", POINTER(AdamRowsStep), c_void_p)
-        self._declare("gs_loss_bytes", c_int32, c_int32, c_int32, size)
-        self._declare("gs_loss", POINTER(LossImage), c_int32, pointer, c_size_t, c_void_p)
-        self._declare("gs_ssim_bytes", POINTER(SsimPair), size)
-        self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
-        self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)
-        self._declare("gs_density_noise", shape, c_int64, c_float, c_int64, c_int64, c_void_p)
-        self._declare("gs_density_penalty", shape, c_int64, c_float, c_float, shape, c_void_p)
+        self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, stream)
+        self._declare("gs_adam_rows", POINTER(AdamRowsStep), stream)
+        self._declare("gs_loss", POINTER(LossImage), c_int32, stream)
+        self._declare("gs_ssim", POINTER(SsimPair), pointer, pointer, stream)
+        self._declare("gs_density_accumulate", view, pointer, pointer, stream)
+        self._declare("gs_density_noise", shape, c_int64, c_float, c_int64, c_int64, stream)
+        self._declare("gs_density_penalty", shape, c_int64, c_float, c_float, shape, stream)
 
     @functools.cached_property
     def arrays(self):
@@ -198,6 +205,17 @@ class Library:
     def call_on(self, name, *arguments, allow=()):
         """call() with all arguments of distwar_gs.h, the stream included."""
         return self.check(getattr(self, name)(*arguments), allow)
+
+    def context(self, stream):
+        """The gs_context of this thread for a stream; None: the one that the library has for it."""
+        if not stream:
+            return None
+        contexts = vars(self._contexts).setdefault("of", {})
+        if stream not in contexts:
+            made = c_void_p()
+            self.check(self.lib.gs_context_create(None, c_void_p(stream), byref(made)))
+            contexts[stream] = made.value
+        return contexts[stream]
 
     def zeros(self, *shape, dtype="float32"):
         return self.arrays.zeros(shape, dtype=getattr(self.arrays, dtype), **self.device)

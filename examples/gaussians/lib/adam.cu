@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(average_block)
 
 } // namespace
 
-gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
+gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(step && step->array, "step and its arrays must be given");
     GS_TRY(check_count(__func__, step->count));
     GS_REQUIRE(step->array_count >= 1 && step->array_count <= GS_ADAM_ARRAYS, "array_count must be in 1..8");
@@ -107,7 +108,8 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
 
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
-                  const gs_adam_rates *rates, int64_t step, gs_stream stream) {
+                  const gs_adam_rates *rates, int64_t step, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(rates, "rates must be given");
     const gs_adam_step what = {gaussians, first_moment, second_moment, *rates, step, nullptr};
     GS_TRY(check_adam(__func__, &what));
@@ -131,7 +133,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 }
 
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
-                     gs_stream stream) {
+                     gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, average, sample));
     GS_REQUIRE(samples >= 1, "samples must be 1 or more");
     const gs_arrays to = gs_arrays_of(average), from = gs_arrays_of(sample);

@@ -758,7 +758,8 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
     return GS_OK;
 }
 
-gs_status gs_bin(gs_view *view, gs_stream stream) {
+gs_status gs_bin(gs_view *view, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check(__func__, view));
     const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, isect_capacity = view->isect_capacity;
@@ -845,7 +846,8 @@ gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t
     return GS_OK;
 }
 
-gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
+gs_status gs_bin_wait(gs_view *view, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_lists(__func__, view));
     const gs_bin_report *const report = view->report;
     GS_REQUIRE(report, "report must be given");

@@ -341,7 +341,8 @@ gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy 
 }
 
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
-                             gs_stream stream) {
+                             gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_backward(__func__, view, gradient, policy));
     return GS_STATUS(queue_backward(*view, *gradient, policy, stream));
 }

@@ -245,7 +245,8 @@ __global__ void __launch_bounds__(finish_block) finish_kernel(const int64_t *ise
 
 } // namespace
 
-gs_status gs_render(const gs_view *view, gs_stream stream) {
+gs_status gs_render(const gs_view *view, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_blended(__func__, view));
     GS_REQUIRE(view->image.color, "color of the image must be given");
     GS_CUDA(for_passes(channels_of(&view->gaussians), [&](auto channels, int first, int used) {

@@ -5,6 +5,8 @@
 // are 2.5 MB.
 #pragma once
 
+#include "check.h"
+
 #include "camera.cuh"
 #include "launch.cuh"
 #include "warp_rows.cuh"
@@ -55,7 +57,6 @@ __device__ __forceinline__ camera_terms<true> camera_terms_of(const gs_camera &c
 constexpr int camera_row_floats = 20; // CAMERA_TERMS and a 0; 80 bytes
 constexpr int most_camera_blocks = 64, camera_block = 256;
 
-// Behind a gs_camera_gradient, whose size is a multiple of 16 bytes.
 struct camera_sums {
     double (*of_block)[CAMERA_TERMS]; // [most_camera_blocks]
     float *rows;                      // [warps][camera_row_floats]
@@ -65,15 +66,14 @@ inline int64_t camera_rows(int64_t count) {
     return (count + 31) / 32;
 }
 
-inline size_t camera_gradient_bytes(int64_t count) {
-    return sizeof(gs_camera_gradient) + most_camera_blocks * sizeof(double[CAMERA_TERMS]) +
-           size_t(camera_rows(count)) * camera_row_floats * sizeof(float);
-}
-
-inline camera_sums camera_sums_in(gs_camera_gradient *gradient) {
-    if (!gradient) return {};
-    auto *const of_block = reinterpret_cast<double(*)[CAMERA_TERMS]>(gradient + 1);
-    return {of_block, reinterpret_cast<float *>(of_block + most_camera_blocks)};
+// In the context's memory.
+inline gs_status place_camera_sums(const char *function, gs_context *context, int64_t count,
+                                   camera_sums *out) {
+    const size_t rows = size_t(camera_rows(count)) * camera_row_floats * sizeof(float);
+    GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, most_camera_blocks * sizeof *out->of_block + rows,
+                        &out->of_block));
+    out->rows = reinterpret_cast<float *>(out->of_block + most_camera_blocks);
+    return GS_OK;
 }
 
 // By all lanes of a warp. row: the warp's.
@@ -140,10 +140,9 @@ static __global__ void __launch_bounds__(most_camera_blocks)
     if (threadIdx.x == 0) camera_gradient_of(camera, total, out);
 }
 
-// Queues both kernels. gradient: as gs_camera_gradient_bytes says, with the rows of all warps.
+// Queues both kernels. sums: with the rows of all warps.
 inline cudaError_t launch_camera_sums(gs_stream stream, const gs_camera &camera, int64_t count,
-                                      gs_camera_gradient *gradient) {
-    const camera_sums sums = camera_sums_in(gradient);
+                                      const camera_sums &sums, gs_camera_gradient *gradient) {
     const int64_t rows = camera_rows(count);
     const unsigned wanted = blocks_for(rows, camera_block);
     const unsigned blocks = wanted < unsigned(most_camera_blocks) ? wanted : unsigned(most_camera_blocks);

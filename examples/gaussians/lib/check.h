@@ -21,6 +21,33 @@ gs_status libgs_status(cudaError_t error, const char *call, const char *file, in
 // GS_OK if the condition holds, else GS_INVALID_ARGUMENT with the text "function: text".
 gs_status libgs_require(const char *function, bool condition, const char *text);
 
+// ---- memory ----
+
+// What of a context's memory a call takes.
+typedef enum context_buffer {
+    CONTEXT_SCRATCH, // until the next call
+    CONTEXT_PLAN,    // of gs_density_plan, until the next one
+    CONTEXT_BUFFERS
+} context_buffer;
+
+struct gs_context {
+    gs_allocator allocator;
+    gs_stream stream;
+    gs_context *next; // of a thread's own, with the device of each
+    int device;
+    void *memory[CONTEXT_BUFFERS];
+    size_t bytes[CONTEXT_BUFFERS];
+};
+
+// *memory, a pointer of any type, becomes that of at least `bytes`; what was in it is lost where it grows. context: NULL:
+// this thread's own.
+gs_status libgs_memory(const char *function, gs_context *context, context_buffer which, size_t bytes,
+                       void *memory);
+
+static inline gs_stream stream_of(const gs_context *context) {
+    return context ? context->stream : NULL;
+}
+
 C_LINKAGE_END
 
 // Returns the status of the call unless it is GS_OK.

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(density_block)
     second.opacity_logit[i] = 0;
 }
 
-// The arrays in gs_density_plan_step's workspace.
+// The arrays of gs_density_plan_step.
 struct plan_arrays {
     uint8_t *action;
     uint32_t *source;
@@ -316,19 +316,24 @@ __global__ void __launch_bounds__(density_block)
     logits[i] = u < share ? unseen_logit : logf(opacity) - log1pf(-opacity);
 }
 
-// Places the arrays of a call in its workspace.
+// Places the arrays of a call in the context's memory.
 template <typename Arrays>
-gs_status placed(const char *function, int64_t count, void *workspace, size_t bytes, Arrays *out) {
+gs_status placed(const char *function, int64_t count, gs_context *context, context_buffer which,
+                 Arrays *out) {
     size_t needed;
-    GS_TRY(place_arrays(workspace, count, out, &needed));
-    return check_workspace(function, workspace, bytes, needed);
+    void *memory;
+    GS_TRY(place_arrays(nullptr, count, out, &needed));
+    GS_TRY(libgs_memory(function, context, which, needed, &memory));
+    return place_arrays(memory, count, out, &needed);
 }
 
 } // namespace
 
 // ---- calls ----
 
-gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream) {
+gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density,
+                                gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
@@ -338,22 +343,15 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
                                 reinterpret_cast<float2 *>(density)));
 }
 
-gs_status gs_density_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    plan_arrays unplaced; // the largest of all
-    return place_arrays(nullptr, count, &unplaced, bytes);
-}
-
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
-                               const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
-                               gs_density_plan *plan, gs_stream stream) {
+                               const gs_density_rules *rules, gs_density_plan *plan, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(rules && valid(rules), "rules must be given and in their ranges");
     GS_REQUIRE(plan, "plan must be given");
     const int64_t count = gaussians->count;
     plan_arrays a;
-    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+    GS_TRY(placed(__func__, count, context, CONTEXT_PLAN, &a));
     GS_REQUIRE(count == 0 || density, "density must be given");
 
     const float2 *sums = reinterpret_cast<const float2 *>(density);
@@ -379,7 +377,8 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
 }
 
 gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
-                          const gs_gaussians *from, const gs_gaussians *to, gs_stream stream) {
+                          const gs_gaussians *from, const gs_gaussians *to, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(plan && rules && valid(rules), "plan and rules must be given");
     GS_TRY(check_parameters(__func__, from));
     GS_TRY(check_parameters(__func__, to));
@@ -396,7 +395,8 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 }
 
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                           const gs_gaussians *second_moment, float most, gs_stream stream) {
+                           const gs_gaussians *second_moment, float most, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, gaussians, first_moment));
     GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
@@ -406,8 +406,8 @@ gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *fi
 }
 
 gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                    const gs_gaussians *second_moment, const gs_refill_rules *rules, void *workspace,
-                    size_t workspace_bytes, gs_stream stream) {
+                    const gs_gaussians *second_moment, const gs_refill_rules *rules, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, gaussians, first_moment));
     GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(rules, "rules must be given");
@@ -420,7 +420,7 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
     if (rules->density) {
         sorted_rows a;
         int selected;
-        GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+        GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
         GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
                            a.order.keys[0], a.order.values[0]));
         GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
@@ -431,7 +431,7 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
                                     *rules, a.source));
     }
     relocation_arrays a;
-    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+    GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
     GS_CUDA(
         launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.weights, a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
@@ -444,7 +444,8 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
-                           uint64_t iteration, gs_stream stream) {
+                           uint64_t iteration, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(valid_rate(scale), "scale must be finite and not negative");
     return GS_STATUS(launch_for(stream, gaussians->count, density_block, noise_kernel, *gaussians, first,
@@ -452,7 +453,8 @@ gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float s
 }
 
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
-                             float scale_weight, const gs_gaussians *gradients, gs_stream stream) {
+                             float scale_weight, const gs_gaussians *gradients, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, gaussians, gradients));
     GS_REQUIRE(valid_rate(opacity_weight) && valid_rate(scale_weight),
                "weights must be finite and not negative");
@@ -462,20 +464,21 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float o
                                 *gradients));
 }
 
-gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream) {
+gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (splat_grad && score), "splat_grad and score must be given");
     return GS_STATUS(launch_for(stream, count, density_block, score_kernel, splat_grad, count, score));
 }
 
-gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
-                    size_t workspace_bytes, gs_stream stream) {
+gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     const int64_t count = gaussians->count;
     GS_REQUIRE(count == 0 || score, "score must be given");
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
     sorted_rows a;
-    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+    GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
     int selected;
     GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
                        a.order.values[0]));
@@ -485,7 +488,8 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
 }
 
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
-                     uint64_t iteration, float *logits, gs_stream stream) {
+                     uint64_t iteration, float *logits, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(first >= 0, "first must not be negative");
     GS_REQUIRE(share >= 0 && share <= 0.9f, "share must be in 0..0.9");

@@ -88,7 +88,7 @@ __device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64
             parameters.of[a][to * parameters.width[a] + k] = parameters.of[a][from * parameters.width[a] + k];
 }
 
-// The arrays that count rows and sort them, in a workspace.
+// The arrays that count rows and sort them.
 struct sorted_rows {
     int64_t *before;   // of each row and of the end: a count, then the sum of those before
     uint32_t *source;  // of each row: the row that it comes from

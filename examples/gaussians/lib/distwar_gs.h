@@ -8,19 +8,20 @@
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
 // docs/developers/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md. From top to bottom:
-// scene, cameras, view, forward, backward, loss, Adam, density control, extras.
+// context, scene, cameras, view, forward, backward, loss, Adam, density control, extras.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
-// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream once, to
+// - A call queues its work on its context's stream and returns. Four calls wait for the stream once, to
 //   read a number: gs_bin and gs_forward without gs_view.report, gs_bin_wait, gs_density_plan_step. Calls that do not
 //   wait can be captured into a CUDA graph.
-// - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
+// - What a call needs beside its arguments is the context's memory. It grows where a call needs more than any before:
+//   queue such work once before it is captured. gs_bin has a workspace of its own (gs_bin_bytes).
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - Errors: the result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
-// - Threads: calls are thread-safe if they share no outputs and no workspaces.
+// - Threads: calls are thread-safe if they share no outputs and no contexts.
 // - ABI: before 1.0 structs may change, and the soname has the minor version. Begin each struct as {0} and name its
 //   members: new ones are then off.
 #ifndef GS_H
@@ -37,6 +38,8 @@ extern "C" {
 struct CUstream_st;
 typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
 
+typedef struct gs_context gs_context;
+
 typedef enum gs_status {
     GS_OK = 0,
     GS_INVALID_ARGUMENT = 1,  // nothing was queued
@@ -49,6 +52,21 @@ typedef enum gs_status {
 const char *gs_last_error(void);
 // "cuda" or "simt".
 const char *gs_backend(void);
+// ---- context: the stream on which calls queue their work, and the memory that they need beside their arguments ----
+
+// Where a context takes memory from. Both may be called by any call that takes the context.
+typedef struct gs_allocator {
+    void *(*allocate)(void *user, size_t bytes,
+                      gs_stream stream);                         // aligned to 256 bytes; NULL: there is none
+    void (*release)(void *user, void *memory, gs_stream stream); // work that is queued may still use it
+    void *user;
+} gs_allocator;
+
+// allocator: NULL: the device's stream-ordered pool, cudaMalloc where there is none, malloc under simt. One thread at a
+// time may use a context. Where a call takes a context, NULL stands for one of the calling thread's own, on stream NULL.
+gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_context **context);
+void gs_context_destroy(gs_context *context); // NULL is harmless
+
 // The version of libdistwar_gs, "major.minor.patch"; that of the headers of distwar is another (distwar/version.h). CMake
 // and Python take it from here; of libdistwar_train, libdistwar_index and dsplat it is the same.
 #define GS_VERSION_MAJOR 0
@@ -290,10 +308,8 @@ typedef struct gs_gradient {
     const float *depth; // d loss / d image.depth, [height][width]; NULL: zeros
     // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed.
     float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
-    // Written by gs_project_backward: by view.camera, then memory for its sums: gs_camera_gradient_bytes. NULL:
-    // not computed, at no cost. Of one camera only.
+    // Written by gs_project_backward: by view.camera. NULL: not computed, at no cost. Of one camera only.
     gs_camera_gradient *camera;
-    size_t camera_bytes;
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what splat_grad says (gs_mean2d_gradient). NULL: that counts.
     const float *pixel_mean2d;
@@ -326,7 +342,7 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 
 // Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
 // workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->splat_grad
-// gradient->splat_grad and splat_grad_bytes, with parts->camera_gradient gradient->camera and camera_bytes.
+// gradient->splat_grad and splat_grad_bytes, with parts->camera_gradient gradient->camera.
 // gradient may be NULL without the last two. Queues nothing.
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
@@ -334,11 +350,11 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
 // gs_project, gs_bin and gs_render. With view->report no call waits: gs_bin_wait then tells whether the image counts.
 // GS_ISECTS_DO_NOT_FIT: view->isects_needed is written, image and ranges are unchanged. Set isect_capacity to
 // isects_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
-gs_status gs_forward(gs_view *view, gs_stream stream);
+gs_status gs_forward(gs_view *view, gs_context *context);
 
 // gs_render_backward and gs_project_backward.
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
-                      gs_stream stream);
+                      gs_context *context);
 
 // ---- stage by stage ----
 
@@ -348,18 +364,18 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 //          60 operations in double precision; it need not be positive definite if its projection is.
 // Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
 // make the pixels that they reach not finite.
-gs_status gs_project(const gs_view *view, gs_stream stream);
+gs_status gs_project(const gs_view *view, gs_context *context);
 
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
 // 2^30. 0: culled, or the square of side 2 radius around its mean is outside the image. (Such a splat may
 // still reach a pixel: gs_bin decides by alpha, not by radius.)
 // Reads:   splats, gaussians.count, the camera's size.
-gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream);
+gs_status gs_radii(const gs_view *view, int32_t *radii, gs_context *context);
 
 // visible[count], any alignment: 1 if the mean's camera z (fisheye: distance) is finite and > near_plane and
 // its angle, of a fisheye, within the limit; else 0. 0: gs_project culls the Gaussian. 1: no guarantee.
 // Reads:   gaussians.mean, camera.
-gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream);
+gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *context);
 
 // Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and capacities.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
@@ -376,7 +392,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 //          the rounding of gradients. If report->isects_needed > isect_capacity, the lists are empty, gs_render
 //          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
 //          (DISTWAR_FIXED: NaN, if those of the image are).
-gs_status gs_bin(gs_view *view, gs_stream stream);
+gs_status gs_bin(gs_view *view, gs_context *context);
 
 // Waits until gs_bin has written view->report, which the host can read, on the same stream. Writes to the view
 // isects_needed, buckets_needed, and of ranges isects, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
@@ -385,14 +401,14 @@ gs_status gs_bin(gs_view *view, gs_stream stream);
 // memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.
 // GS_ISECTS_DO_NOT_FIT: as gs_bin; ranges is unchanged.
 // Undefined:           a report that the host cannot read.
-gs_status gs_bin_wait(gs_view *view, gs_stream stream);
+gs_status gs_bin_wait(gs_view *view, gs_context *context);
 
 // Blends front to back over the background. Writes the arrays of view->image.
 // Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are
 //          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
 // Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
 //          for more.
-gs_status gs_render(const gs_view *view, gs_stream stream);
+gs_status gs_render(const gs_view *view, gs_context *context);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
 //   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum; may clamp its summands
@@ -416,26 +432,23 @@ gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy 
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
 //          fixed ignore balance_threshold. Unless there are GS_CHANNELS channels, all but fixed are the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
-                             gs_stream stream);
+                             gs_context *context);
 
 // The gradient by the means of the splats, in pixels, from splat_grad. mean2d, abs_mean2d: [count][2] each, sums
 // of values and of absolute values; either may be NULL. Several cameras: [cameras][count][2].
 // Reads:   splats, gaussians.count.
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
-                             float *abs_mean2d, gs_stream stream);
-
-// Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes per Gaussian.
-gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
+                             float *abs_mean2d, gs_context *context);
 
 // Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
 // alone if gs_render_backward has written it.
-// Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d, camera_bytes.
+// Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
 //          gradient->camera has the same bits in every run if splat_grad has. matrix and se3_grad are undefined
 //          unless camera.rotation is a rotation.
 // Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
-gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
+gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_context *context);
 
 // ---- losses ----
 
@@ -456,15 +469,10 @@ typedef struct gs_loss_image {
     float *color_gradient; // d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed
 } gs_loss_image;
 
-// Bytes of the workspace of gs_loss for up to `count` images, 1..GS_MAX_VIEWS; also enough for gs_depth_loss and
-// gs_exposure_backward.
-gs_status gs_loss_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes);
-
 // 0.8 L1 + 0.2 (1 - SSIM) of images of one size; docs/developers/math.md, section 5. of: host, [count]. An image has the
 // same bits whichever are beside it. Images may have masks and gradients or not; those beside each other that are alike
 // go through each stage in one launch, up to 2 million pixels.
-gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
-                  gs_stream stream);
+gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context);
 
 // A rendered depth and the one that it should equal.
 typedef struct gs_depth_comparison {
@@ -479,8 +487,8 @@ typedef struct gs_depth_comparison {
 // weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
 // Result:  the same bits in every run.
 // Cost:    three small kernels; reads 8 bytes per pixel twice, writes 4.
-gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
-                        double *result, float *gradient, gs_stream stream);
+gs_status gs_depth_loss(const gs_depth_comparison *depths, double *result, float *gradient,
+                        gs_context *context);
 
 // A correction for exposure and white balance of a photograph: in every channel corrected = exp(log_gain) color.
 typedef struct gs_exposed {
@@ -490,11 +498,10 @@ typedef struct gs_exposed {
 } gs_exposed;
 
 // corrected: [GS_CHANNELS][height][width].
-gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream);
+gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_context *context);
 // Adjoint of gs_exposure. gradient, [GS_CHANNELS][height][width], in place: d loss / d corrected becomes
 // d loss / d color. sums: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, and of its magnitude.
-gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
-                               float *gradient, float *sums, gs_stream stream);
+gs_status gs_exposure_backward(const gs_exposed *image, float *gradient, float *sums, gs_context *context);
 
 // Views whose gains are 1 in the mean, or scene and gains could drift together: all, or neighbours.
 typedef struct gs_exposure_group {
@@ -504,7 +511,7 @@ typedef struct gs_exposure_group {
 // Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); a group of several then gets the mean 0.
 // log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: of gs_exposure_backward; rate, prior: finite, >= 0.
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
-                           float prior, gs_stream stream);
+                           float prior, gs_context *context);
 
 // SSIM of two images of any number of channels, and its gradient.
 enum {
@@ -520,15 +527,11 @@ typedef struct gs_ssim_pair {
     const float *first, *second; // [planes][height][width], values from 0 to 1, aligned to 4 bytes
 } gs_ssim_pair;
 
-// Bytes of the workspace of gs_ssim. Reads the sizes.
-gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes);
-
 // result: 3 doubles on the device, the first is the mean of SSIM; the others are scratch. gradient: d mean / d first,
 // [planes][height][width]; NULL: not computed. The gradient by the second is that of the pair in the other order.
 // Result:  the same bits in every run.
 // Cost:    three small kernels; reads 8 bytes per value twice, writes and reads 12, writes 4.
-gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_bytes, double *result,
-                  float *gradient, gs_stream stream);
+gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context);
 
 // ---- Adam: docs/developers/math.md, section 6 ----
 
@@ -536,14 +539,14 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
 // start as zeros.
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
-                  const gs_adam_rates *rates, int64_t step, gs_stream stream);
+                  const gs_adam_rates *rates, int64_t step, gs_context *context);
 
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
 // parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it
 // becomes the sample, whatever it held.
 // Cost:    one pass over the parameters; reads 8 bytes per value, writes 4.
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
-                     gs_stream stream);
+                     gs_context *context);
 
 enum { GS_ADAM_ARRAYS = 8 };
 
@@ -569,7 +572,7 @@ typedef struct gs_adam_rows_step {
 // (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another.
 // A step of all rows is faster where the pointers of an array are aligned to 16 bytes.
 // Cost:    one launch; reads 16 bytes per value of a visible row, writes 12.
-gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
+gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context);
 
 // ---- density control, which decides which Gaussians there are, and dropout: docs/developers/math.md, section 9 ----
 //
@@ -585,7 +588,8 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
 // Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
 // of gs_project_backward; several cameras: [cameras][count][2], added in their order.
 // Reads:   view->splats, gaussians.count, the camera's size, views.
-gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
+gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density,
+                                gs_context *context);
 
 // The size of a Gaussian is exp(log_scale) of its largest axis.
 typedef struct gs_density_rules {
@@ -598,7 +602,7 @@ typedef struct gs_density_rules {
     uint64_t seed, iteration; // random positions of split Gaussians depend on these two alone
 } gs_density_rules;
 
-// The fate of each Gaussian. Arrays lie in the workspace, which must not change.
+// The fate of each Gaussian. Arrays lie in the context's memory until the next gs_density_plan_step.
 typedef struct gs_density_plan {
     // The rows that gs_density_move moves, and where they begin before and after: all. The caller may name a part of
     // them, which lies by itself on one of several GPUs, first_after and count_after by `begin`.
@@ -608,24 +612,20 @@ typedef struct gs_density_plan {
     int64_t *begin;   // of all: [count + 1]: the row that the first one becomes, and the end
 } gs_density_plan;
 
-// Bytes of the workspace of gs_density_plan_step, gs_refill and gs_retire.
-gs_status gs_density_bytes(int64_t count, size_t *bytes);
-
 // Reads log_scale, opacity_logit and density: of a scene on several GPUs those of all Gaussians. Gaussians keep their order; a clone follows its original, and
 // the two of a split are neighbours. Waits for the stream.
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
-                               const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
-                               gs_density_plan *plan, gs_stream stream);
+                               const gs_density_rules *rules, gs_density_plan *plan, gs_context *context);
 
 // Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: `from` has
 // parameters: a clone is a copy; the two of a split have random positions inside the original and scales
 // divided by split_factor. moments not 0: `from` has a moment of Adam, which is 0 for new Gaussians.
 gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
-                          const gs_gaussians *from, const gs_gaussians *to, gs_stream stream);
+                          const gs_gaussians *from, const gs_gaussians *to, gs_context *context);
 
 // Cuts all opacities at `most` (0..1, exclusive) and sets their moments to 0.
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                           const gs_gaussians *second_moment, float most, gs_stream stream);
+                           const gs_gaussians *second_moment, float most, gs_context *context);
 
 typedef struct gs_refill_rules {
     int64_t existing;         // 0..count: rows from here on are new and may hold anything
@@ -647,20 +647,19 @@ typedef struct gs_refill_rules {
 //   they are and new rows become dead.
 // Cost: prefix sums of count values, by splits a sort of them too. Does not wait.
 gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                    const gs_gaussians *second_moment, const gs_refill_rules *rules, void *workspace,
-                    size_t workspace_bytes, gs_stream stream);
+                    const gs_gaussians *second_moment, const gs_refill_rules *rules, gs_context *context);
 
 // Adds S(opacity) scale C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
 // (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8. Along an axis of size s > 1 / scale the deviation is
 // S s in place of S scale s^2: without that bound, which the paper has not, large Gaussians fly ever farther.
 // first: the index of the first Gaussian among all of the scene; 0 for a whole scene.
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
-                           uint64_t iteration, gs_stream stream);
+                           uint64_t iteration, gs_context *context);
 
 // Adds to the gradients those of opacity_weight mean(opacity) + scale_weight mean(exp(log_scale)); both
 // weights finite, >= 0. all: the Gaussians of the scene, over which the means are; gaussians->count for a whole scene.
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
-                             float scale_weight, const gs_gaussians *gradients, gs_stream stream);
+                             float scale_weight, const gs_gaussians *gradients, gs_context *context);
 
 // Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
 // logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that
@@ -668,20 +667,19 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float o
 // place of gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first:
 // that of row 0, where the rows are a part of a scene.
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
-                     uint64_t iteration, float *logits, gs_stream stream);
+                     uint64_t iteration, float *logits, gs_context *context);
 
 // Adds a view to scores: score[i] becomes the larger of score[i] and what the Gaussian i contributes to the view, the
 // sum over its pixels of alpha T. splat_grad: what gs_render_backward leaves for an image gradient that is 1 in channel 0
 // of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
-gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream);
+gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context);
 
 // Makes the Gaussians dead whose score is at most `part` times the upper quartile of all scores, which a quarter of
 // them exceed: the next gs_refill takes their rows. Relative to what others contribute, `part` does for pictures of any
 // size and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0.
 // part: 0..1.
 // Cost:    a sort of count values. Does not wait.
-gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
-                    size_t workspace_bytes, gs_stream stream);
+gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context);
 
 // ---- extras ----
 
@@ -689,7 +687,7 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
 // rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any
 // alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
-                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream);
+                      const float change[GS_CHANNELS], uint8_t *moved, gs_context *context);
 
 // Pictures, masks and depth maps at a fraction of their size, for training that begins on small pictures. A pixel of the
 // result stands for a block of factor x factor pixels; rows and columns that fill no block are cut off at the right and at
@@ -715,7 +713,7 @@ typedef struct gs_shrinking {
     void *small; // of the new size and the same form, but GS_SHRINK_PLANES
 } gs_shrinking;
 
-gs_status gs_shrink(const gs_shrinking *shrinking, gs_stream stream);
+gs_status gs_shrink(const gs_shrinking *shrinking, gs_context *context);
 
 // Depth of pictures whose cameras are known, by a plane sweep (Collins 1996), and the points on which the views agree:
 // gs_stereo_depths, then gs_stereo_points for one view after another.
@@ -747,14 +745,14 @@ typedef struct gs_stereo {
 // through the best score and those beside it; half a step where plane 0, at infinity, is best. Unknown: pixels within 3
 // of the border, in front of one colour, that fewer than two neighbours see, whose best plane is the last, or whose
 // score says so. Cost: pixels * steps * neighbours * 25 samples.
-gs_status gs_stereo_depths(const gs_stereo *stereo, gs_stream stream);
+gs_status gs_stereo_depths(const gs_stereo *stereo, gs_context *context);
 
 // Writes the points of view `view`: points[pixel] in the world, NaN where there is none; room for most_pixels. A pixel of
 // known depth that is not covered becomes a point if the depths of at least 2 other views agree with it, and no more
 // views than agree look through it. Its depth is corrected by the mean of what they say. Sets `covered` here and where
 // those views see the point, so that a surface becomes points once; clear `covered` before the first view. Cost: pixels *
 // count projections.
-gs_status gs_stereo_points(const gs_stereo *stereo, int32_t view, float *points, gs_stream stream);
+gs_status gs_stereo_points(const gs_stereo *stereo, int32_t view, float *points, gs_context *context);
 
 #ifdef __cplusplus
 }

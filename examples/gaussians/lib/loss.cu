@@ -437,16 +437,12 @@ int rows_of(int32_t height) {
 
 // ---- calls ----
 
-gs_status gs_loss_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes) {
-    GS_TRY(check_size(__func__, width, height));
-    GS_REQUIRE(count >= 1 && count <= GS_MAX_VIEWS, "count must be in 1..32");
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count));
-    return GS_OK;
+size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count) {
+    return loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count));
 }
 
-gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
-                  gs_stream stream) {
+gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
     const int32_t width = of->images.width, height = of->images.height;
     for (int32_t i = 0; i < count; i++) {
@@ -455,8 +451,9 @@ gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_
                    "all images must have the same size");
     }
     const int32_t most = images_of_launch(width, height, count);
-    GS_TRY(
-        check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
+    void *workspace;
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, GS_CHANNELS, most),
+                        &workspace));
     loss_images<uint8_t> all = no_images(of->images);
     const loss_terms terms = whole_loss(all.plane);
     for (int32_t i = 0; i < count; i++) {
@@ -471,11 +468,14 @@ gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_
 // The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every
 // pixel has its place in a block, on which rounding depends. What differs from the whole image is within RADIUS rows
 // of its other rows' ends, and no gradient that counts reads that.
-gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, void *workspace,
-                          size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
+gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, double *result, float *color_gradient,
+                          gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_loss(__func__, compared, result));
     const int32_t width = compared->width, height = compared->height;
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS)));
+    void *workspace;
+    GS_TRY(
+        libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, GS_CHANNELS), &workspace));
     const int first = rows.begin * GS_TILE_SIZE,
               last = rows.end * GS_TILE_SIZE < height ? rows.end * GS_TILE_SIZE : height;
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
@@ -506,19 +506,14 @@ gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, void *wor
     return queue_loss(all, terms, workspace, stream);
 }
 
-gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes) {
-    GS_TRY(check_pair(__func__, pair));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = loss_bytes(pair->width, pair->height, pair->planes);
-    return GS_OK;
-}
-
-gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_bytes, double *result,
-                  float *gradient, gs_stream stream) {
+gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_pair(__func__, pair));
     GS_REQUIRE(pair->first && pair->second && result, "first, second and result must be given");
     const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, pair->planes)));
+    void *workspace;
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, pair->planes),
+                        &workspace));
     const int64_t plane = int64_t(width) * height;
     const loss_images<float> in = {width, height, pair->planes,
                                    1,     plane,  {{pair->first, pair->second, nullptr, result, gradient}}};
@@ -527,16 +522,18 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
     return launch_loss<false>(in, terms, workspace, stream);
 }
 
-gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
-                        double *result, float *gradient, gs_stream stream) {
+gs_status gs_depth_loss(const gs_depth_comparison *depths, double *result, float *gradient,
+                        gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(depths, "depths must be given");
     GS_REQUIRE(depths->depth && depths->target && result, "depth, target and result must be given");
     GS_REQUIRE(depths->weight - depths->weight == 0, "the weight must be finite");
     GS_TRY(check_size(__func__, depths->width, depths->height));
     const int64_t pixels = pixels_of(depths->width, depths->height);
     const unsigned blocks = blocks_for(pixels, VALUES);
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, (blocks + 1) * sizeof(depth_sums)));
-    depth_sums *const all = static_cast<depth_sums *>(workspace), *const of_block = all + 1;
+    depth_sums *all;
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, (blocks + 1) * sizeof *all, &all));
+    depth_sums *const of_block = all + 1;
     GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, *depths, pixels, of_block));
     GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), all, result));
     if (gradient)
@@ -544,7 +541,8 @@ gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size
     return GS_OK;
 }
 
-gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream) {
+gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_exposed(__func__, image));
     GS_REQUIRE(corrected, "corrected must be given");
     const int64_t plane = pixels_of(image->width, image->height);
@@ -552,13 +550,14 @@ gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream strea
         launch_for(stream, plane, THREADS, exposure_kernel, image->log_gain, image->color, plane, corrected));
 }
 
-gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
-                               float *gradient, float *sums, gs_stream stream) {
+gs_status gs_exposure_backward(const gs_exposed *image, float *gradient, float *sums, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_exposed(__func__, image));
     GS_REQUIRE(gradient && sums, "gradient and sums must be given");
     const gs_rows all = {0, rows_of(image->height)};
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, size_t(all.end) * SUMS * sizeof(double)));
-    double *const row_sums = static_cast<double *>(workspace);
+    double *row_sums;
+    GS_TRY(
+        libgs_memory(__func__, context, CONTEXT_SCRATCH, size_t(all.end) * SUMS * sizeof(double), &row_sums));
     GS_TRY(libgs_exposure_rows(image, all, gradient, row_sums, stream));
     return libgs_exposure_sum(row_sums, all.end, sums, stream);
 }
@@ -581,7 +580,8 @@ gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, 
 }
 
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
-                           float prior, gs_stream stream) {
+                           float prior, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(log_gains && group && group->views && sums,
                "log_gains, group, its views and sums must be given");
     GS_REQUIRE(group->count >= 1 && group->view >= 0 && group->view < group->count,

@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(block_size)
 
 } // namespace
 
-gs_status gs_shrink(const gs_shrinking *s, gs_stream stream) {
+gs_status gs_shrink(const gs_shrinking *s, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_REQUIRE(s && s->from[0] && s->small, "shrinking, from and small must be given");
     GS_TRY(check_size(__func__, s->width, s->height));
     GS_REQUIRE(s->factor >= 1 && s->factor <= GS_MAX_SIZE, "factor must be in 1..16384");
@@ -133,7 +134,8 @@ gs_status gs_shrink(const gs_shrinking *s, gs_stream stream) {
 }
 
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
-                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream) {
+                      const float change[GS_CHANNELS], uint8_t *moved, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(picture && alpha && change && moved, "picture, alpha, change and moved must be given");
     color_change added;

@@ -133,7 +133,8 @@ __global__ void __launch_bounds__(project_block)
 
 } // namespace
 
-gs_status gs_project(const gs_view *view, gs_stream stream) {
+gs_status gs_project(const gs_view *view, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     gs_gaussians in;
     GS_TRY(check_projected(__func__, view, &in));
     const auto run = [&](const auto &cameras) {
@@ -150,7 +151,8 @@ gs_status gs_project(const gs_view *view, gs_stream stream) {
                                           : run(one_camera{{first}, {angle_limit(first)}}));
 }
 
-gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
+gs_status gs_radii(const gs_view *view, int32_t *radii, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_one_view(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && radii), "splats and radii must be given");
@@ -158,7 +160,8 @@ gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
                                 view->camera.width, view->camera.height, radii));
 }
 
-gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream) {
+gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;

@@ -403,14 +403,6 @@ __global__ void __launch_bounds__(project_block)
     if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
 
-gs_status check_camera_gradient(const char *function, const gs_view *view, const gs_gradient *gradient) {
-    if (!gradient->camera) return GS_OK;
-    const size_t needed = camera_gradient_bytes(view->gaussians.count);
-    GS_REQUIRE_OF(function, view_count(view) == 1, "the gradient by the camera is of one camera only");
-    if (gradient->camera_bytes >= needed) return GS_OK;
-    return libgs_fail(GS_INVALID_ARGUMENT, "%s: camera_bytes must be at least %zu", function, needed);
-}
-
 // Steps gradient.adam in place of storing gradients.
 gs_status step_by_gradient(const char *function, const gs_view *view, const gs_gaussians &in,
                            const gs_gradient &gradient, gs_stream stream) {
@@ -450,7 +442,8 @@ gs_status step_by_gradient(const char *function, const gs_view *view, const gs_g
 
 } // namespace
 
-gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream) {
+gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     gs_gaussians in, out;
     GS_TRY(check_projected(__func__, view, &in));
     GS_REQUIRE(gradient, "gradient must be given");
@@ -461,8 +454,11 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
-    GS_TRY(check_camera_gradient(__func__, view, gradient));
-    const camera_sums sums = camera_sums_in(gradient->camera);
+    camera_sums sums = {};
+    if (gradient->camera) {
+        GS_REQUIRE(view_count(view) == 1, "the gradient by the camera is of one camera only");
+        GS_TRY(place_camera_sums(__func__, context, in.count, &sums));
+    }
     const splat_gradients of_splats = splat_gradients_of(gradient);
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
         return launch_for(
@@ -474,22 +470,16 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
             sums.rows);
     }));
     if (gradient->camera)
-        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
+        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera));
     return GS_OK;
 }
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
-                             float *abs_mean2d, gs_stream stream) {
+                             float *abs_mean2d, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_extent(__func__, view));
     const int64_t count = splat_count(view);
     GS_REQUIRE(count == 0 || (view->splats && splat_grad), "splats and splat_grad must be given");
     return GS_STATUS(launch_for(stream, count, project_block, mean2d_gradient_kernel, view->splats, count,
                                 reinterpret_cast<const float *>(splat_grad), mean2d, abs_mean2d));
-}
-
-gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = camera_gradient_bytes(count);
-    return GS_OK;
 }

@@ -13,8 +13,11 @@ C_LINKAGE_BEGIN
 // color_gradient: other rows are undefined. These have the bits that gs_loss gives them. NULL: not computed.
 // Cost:           that of gs_loss for the rows that it reads; with a mask, all of the mask too.
 enum { LOSS_HALO = 10 };
-gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
-                          double *result, float *color_gradient, gs_stream stream);
+gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, double *result, float *color_gradient,
+                          gs_context *context);
+
+// Bytes that gs_loss takes of a context for `count` images.
+size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count);
 
 // gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
 gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,

@@ -25,8 +25,7 @@ static gs_status divide(const char *function, gs_view *view, gs_gradient *gradie
         gradient->splat_grad = layout_add(&layout, gradient->splat_grad_bytes);
     }
     if (wanted.camera_gradient) {
-        GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &gradient->camera_bytes));
-        gradient->camera = layout_add(&layout, gradient->camera_bytes);
+        gradient->camera = layout_add(&layout, sizeof *gradient->camera);
     }
     GS_TRY(gs_bin_bytes(view, &view->workspace_bytes));
     view->workspace = layout_add(&layout, view->workspace_bytes);
@@ -57,14 +56,14 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
     return GS_OK;
 }
 
-gs_status gs_forward(gs_view *view, gs_stream stream) {
-    GS_TRY(gs_project(view, stream));
-    GS_TRY(gs_bin(view, stream));
-    return gs_render(view, stream);
+gs_status gs_forward(gs_view *view, gs_context *context) {
+    GS_TRY(gs_project(view, context));
+    GS_TRY(gs_bin(view, context));
+    return gs_render(view, context);
 }
 
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
-                      gs_stream stream) {
-    GS_TRY(gs_render_backward(view, gradient, policy, stream));
-    return gs_project_backward(view, gradient, stream);
+                      gs_context *context) {
+    GS_TRY(gs_render_backward(view, gradient, policy, context));
+    return gs_project_backward(view, gradient, context);
 }

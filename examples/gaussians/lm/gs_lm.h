@@ -73,9 +73,9 @@ typedef struct gs_lm_metric {
 // Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))
 // and, at every pixel, sqrt(0.2 (1 - SSIM)); the means and the variance of c - c* in 1 - SSIM count as
 // squares over constant denominators. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
-// scratch: [GS_CHANNELS][height][width]. Cost: 1.3 times that of the value of gs_loss.
-gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, float *scratch,
-                                    const gs_lm_metric *metric, gs_stream stream);
+// Cost: 1.3 times that of the value of gs_loss.
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, const gs_lm_metric *metric,
+                                    gs_context *context);
 // diagonal: [GS_CHANNELS][height][width]
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
 // change = R^T R change, in place. change, scratch: [GS_CHANNELS][height][width].

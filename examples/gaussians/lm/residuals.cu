@@ -282,15 +282,18 @@ gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective
                             images_of(*compared), objective, epsilon, result, weight, gradient));
 }
 
-gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon, float *scratch,
-                                    const gs_lm_metric *metric, gs_stream stream) {
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon, const gs_lm_metric *metric,
+                                    gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_comparison(__func__, compared));
     GS_TRY(check(__func__, metric));
     const int32_t width = metric->width, height = metric->height;
     GS_REQUIRE(width == compared->width && height == compared->height,
                "the metric must have the size of the images");
-    GS_REQUIRE(scratch, "scratch must be given");
     GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
+    float *scratch;
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH,
+                        size_t(GS_CHANNELS) * width * height * sizeof *scratch, &scratch));
     const dim3 grid = grid_of(width, height);
     GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
     GS_CUDA(launch(stream, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,

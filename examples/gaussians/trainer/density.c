@@ -77,12 +77,8 @@ static bool adaptive_act(const density_step *step) {
             .most_gaussians = settings->most_gaussians,
             .seed = step->seed,
             .iteration = (uint64_t)place->views};
-        size_t bytes;
         gs_density_plan plan;
-        GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
-        void *const workspace = device_buffer_reserve(&step->control->workspace, bytes);
-        GS_CHECK(
-            gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
+        GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, &plan, NULL));
         move_all(state, &plan, &rules);
     }
     if (every > 0 && place->at / every > place->before / every)
@@ -101,10 +97,8 @@ static bool refill(const density_step *step, int64_t existing, const float *dens
                                    .density = density,
                                    .dead = dead};
     if (state->way->refill) return state->way->refill(state, &rules);
-    size_t bytes;
-    GS_OR_FAIL(state->group, gs_density_bytes(state->gaussians.count, &bytes));
-    GS_OR_FAIL(state->group, gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules,
-                                       device_buffer_reserve(&step->control->workspace, bytes), bytes, NULL));
+    GS_OR_FAIL(state->group,
+               gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules, NULL));
     return true;
 }
 
@@ -227,7 +221,6 @@ bool density_after_adam(const density_step *step) {
 }
 
 void density_control_close(density_control *control) {
-    device_buffer_close(&control->workspace);
     device_free(control->dead);
 }
 
@@ -235,7 +228,6 @@ void density_control_close(density_control *control) {
 
 void retirement_close(retirement *r) {
     device_buffer_close(&r->score);
-    device_buffer_close(&r->workspace);
     device_buffer_close(&r->splats);
     device_buffer_close(&r->logits);
     *r = (retirement){0};
@@ -311,7 +303,6 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
 bool retirement_end(retirement *r, const training_state *state, const float *score, double part) {
     gs_gaussians everyone = state->gaussians; // gs_retire reads and writes nothing but opacities
     float *const own = state->gaussians.opacity_logit;
-    size_t workspace;
     everyone.count = training_state_count(state);
     const size_t bytes = (size_t)everyone.count * sizeof *own;
     const bool gathers = state->way && state->way->gather;
@@ -321,9 +312,7 @@ bool retirement_end(retirement *r, const training_state *state, const float *sco
                                 everyone.opacity_logit))
             return false;
     }
-    GS_OR_FAIL(state->group, gs_density_bytes(everyone.count, &workspace));
-    GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part,
-                                       device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
+    GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part, NULL));
     if (gathers)
         DEVICE_CHECK(cudaMemcpyAsync(own, everyone.opacity_logit + state->first,
                                      (size_t)state->gaussians.count * sizeof *own, cudaMemcpyDeviceToDevice,

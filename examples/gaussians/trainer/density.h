@@ -48,7 +48,6 @@ typedef struct density_settings {
 } density_settings;
 
 typedef struct density_control {
-    device_buffer workspace;
     uint64_t
         *dead; // device: Gaussians of this rank that MCMC has moved since the watch read it; NULL before any
 } density_control; // starts as {0}
@@ -103,7 +102,7 @@ void density_control_close(density_control *control);
 // ---- retirement: Gaussians that contribute least to every view make room for splits and relocations
 
 typedef struct retirement {
-    device_buffer score, workspace, splats;
+    device_buffer score, splats;
     device_buffer logits; // of all Gaussians, where this rank has not all
     bool one_by_one;      // of the caller: steps render their views apart
 } retirement;             // starts as {0}

@@ -162,10 +162,9 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,        &f->bin,       &f->color,           &f->transmittance,
-                                  &f->n_contrib,     &f->loss,      &f->color_gradient,  &f->splat_grad,
-                                  &f->mean2d,        &f->corrected, &f->camera_gradient, &f->depth,
-                                  &f->depth_gradient};
+    device_buffer *const all[] = {
+        &f->splats,     &f->bin,    &f->color,     &f->transmittance,   &f->n_contrib, &f->color_gradient,
+        &f->splat_grad, &f->mean2d, &f->corrected, &f->camera_gradient, &f->depth,     &f->depth_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     if (f->report) DEVICE_CHECK(cudaFreeHost(f->report));
     *f = (frame){0};
@@ -229,24 +228,16 @@ bool frame_settle(frame *f) {
     return status == GS_OK;
 }
 
-// The workspace of the frame's losses, which are queued one after another.
-static void *loss_workspace(frame *f, size_t *bytes) {
-    GS_CHECK(gs_loss_bytes(f->view.camera.width, f->view.camera.height, frame_views(f), bytes));
-    return device_buffer_reserve(&f->loss, *bytes);
-}
-
 void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
     const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
     float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
     gs_loss_image images[GS_MAX_VIEWS];
-    size_t bytes;
     for (int32_t v = 0; v < views; v++)
         images[v] = (gs_loss_image){
             .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
             .result = targets[v].result,
             .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL};
-    void *const workspace = loss_workspace(f, &bytes);
-    GS_CHECK(gs_loss(images, views, workspace, bytes, NULL));
+    GS_CHECK(gs_loss(images, views, NULL));
 }
 
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
@@ -262,9 +253,7 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
         with_gradient ? planes_of_view(f, planes(f, &f->depth_gradient, 1), 1, f->chosen) : NULL;
     if (!target && gradient)
         DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
-    size_t bytes;
-    void *const workspace = loss_workspace(f, &bytes);
-    if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    if (target) GS_CHECK(gs_depth_loss(&depths, result, gradient, NULL));
 }
 
 static gs_exposed exposed(const frame *f, const float *log_gain) {
@@ -282,9 +271,7 @@ void frame_expose(frame *f, const float *log_gain) {
 void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
     const gs_exposed image = exposed(f, log_gain);
     float *gradient = planes_of_view(f, f->color_gradient.memory, GS_CHANNELS, f->chosen);
-    size_t bytes;
-    void *const workspace = loss_workspace(f, &bytes);
-    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
+    GS_CHECK(gs_exposure_backward(&image, gradient, sums, NULL));
 }
 
 void frame_set_gradient(frame *f, const float *gradient) {
@@ -313,12 +300,10 @@ void frame_render_backward(frame *f, distwar_policy policy) {
 
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
     gs_gradient *gradient = &f->gradient;
-    const int64_t count = f->view.gaussians.count;
     gradient->gaussians = *gradients;
     gradient->camera = NULL, gradient->adam = NULL;
     if (with_camera) {
-        GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));
-        gradient->camera = device_buffer_reserve(&f->camera_gradient, gradient->camera_bytes);
+        gradient->camera = device_buffer_reserve(&f->camera_gradient, sizeof *gradient->camera);
     }
     GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);

@@ -92,7 +92,7 @@ typedef struct frame {
     stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
-    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, splat_grad, mean2d,
+    device_buffer splats, bin, color, transmittance, n_contrib, color_gradient, splat_grad, mean2d,
         camera_gradient, corrected, depth, depth_gradient;
     const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
     screen_gradient screen;              // set by the caller: what the backward pass leaves

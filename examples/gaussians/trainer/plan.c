@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "plan.h"
-#include "distwar_gs.h"
+#include "rows.h"
 #include <math.h>
 #include <string.h>
 
@@ -374,8 +374,8 @@ static double image_bytes(const gs_camera *camera, double most, double views) {
 static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
     const gs_camera *const camera = &view->camera;
     const double splats = views * most, pixels = (double)camera->width * camera->height;
-    size_t loss, splat_grad;
-    GS_CHECK(gs_loss_bytes(camera->width, camera->height, (int32_t)views, &loss));
+    size_t splat_grad;
+    const size_t loss = libgs_loss_bytes(camera->width, camera->height, (int32_t)views);
     GS_CHECK(gs_splat_grad_bytes((int64_t)splats, 0, s->policy.strategy, &splat_grad));
     const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
     const double blend = image_bytes(camera, most, views) + (double)splat_grad;

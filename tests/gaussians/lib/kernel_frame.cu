@@ -85,8 +85,8 @@ reference_gaussians device_gaussians::read() const {
     return reference_gaussians_from_floats(&floats);
 }
 
-kernel_frame::kernel_frame(const scene_choice &choice_, gs_stream stream_)
-    : choice(choice_), stream(stream_), scene(scene_of(choice)), gaussians(scene.gaussians),
+kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
+    : choice(choice_), context(context_), scene(scene_of(choice)), gaussians(scene.gaussians),
       splats(size_t(choice.count)), color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
       depth(size_t(pixels())), median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
     view.gaussians = *gaussians.get();
@@ -96,16 +96,16 @@ kernel_frame::kernel_frame(const scene_choice &choice_, gs_stream stream_)
     view.splats = splats.data();
     view.image.color = color.data(), view.image.transmittance = transmittance.data();
     view.image.n_contrib = n_contrib.data();
-    EXPECT_GS_OK(gs_project(&view, stream));
+    EXPECT_GS_OK(gs_project(&view, context));
     for (int attempt = 0; attempt < 2; attempt++, view.isect_capacity = view.isects_needed) {
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
         view.workspace = workspace->data();
-        const gs_status status = gs_bin(&view, stream);
+        const gs_status status = gs_bin(&view, context);
         if (status == GS_OK) break;
         EXPECT_EQ(status, GS_ISECTS_DO_NOT_FIT) << gs_last_error();
     }
-    EXPECT_GS_OK(gs_render(&view, stream));
+    EXPECT_GS_OK(gs_render(&view, context));
 }
 
 kernel_frame::~kernel_frame() {
@@ -123,7 +123,7 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-    EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, stream));
+    EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, context));
     std::vector<float> out(size_t(choice.count * GS_SPLAT_GRAD_STRIDE)); // not what the strategy needs behind
     device_download(out.data(), splat_grad.data(), out.size() * sizeof(float));
     return out;

@@ -47,13 +47,13 @@ inline void PrintTo(const scene_choice &c, std::ostream *out) {
 // The constructor runs every stage up to the image.
 class kernel_frame {
   public:
-    explicit kernel_frame(const scene_choice &choice, gs_stream stream = NULL);
+    explicit kernel_frame(const scene_choice &choice, gs_context *context = NULL);
     ~kernel_frame();
     kernel_frame(const kernel_frame &) = delete;
     kernel_frame &operator=(const kernel_frame &) = delete;
 
     scene_choice choice;
-    gs_stream stream;
+    gs_context *context;
     reference_scene scene;
     device_gaussians gaussians;
     device_vector<gs_splat> splats;

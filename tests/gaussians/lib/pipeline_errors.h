@@ -40,20 +40,16 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
-    size_t bytes;
-    EXPECT_GS_OK(gs_loss_bytes(width, height, 1, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_loss_image image = {
         {width, height, frame.color.data(), target.data(), nullptr}, result.data(), d_color.data()};
-    EXPECT_GS_OK(gs_loss(&image, 1, workspace.data(), bytes, NULL));
+    EXPECT_GS_OK(gs_loss(&image, 1, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
     EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.splat_grad_bytes));
     const device_vector<char> splat_grad(gradient.splat_grad_bytes);
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
-    EXPECT_GS_OK(gs_camera_gradient_bytes(choice.count, &gradient.camera_bytes));
-    const device_vector<char> d_camera(std::vector<char>(gradient.camera_bytes, char(0x7f))); // NaN
+    const device_vector<char> d_camera(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
     gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
     if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
     EXPECT_GS_OK(gs_backward(&frame.view, &gradient, policy, NULL));

@@ -27,22 +27,20 @@ class queued_frame {
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
         EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
-        EXPECT_GS_OK(gs_loss_bytes(choice.width, choice.height, 1, &loss_bytes));
-        loss_workspace = std::make_unique<device_vector<char>>(loss_bytes);
         gradient.color = d_color.data();
         gradient.gaussians = *gradients.get();
         gradient.mean2d = mean2d.data();
     }
 
-    void forward(gs_stream stream) {
+    void forward(gs_context *context) {
         const gs_loss_image image = {
             {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
             result.data(),
             d_color.data()};
-        EXPECT_GS_OK(gs_forward(&view, stream));
-        EXPECT_GS_OK(gs_loss(&image, 1, loss_workspace->data(), loss_bytes, stream));
+        EXPECT_GS_OK(gs_forward(&view, context));
+        EXPECT_GS_OK(gs_loss(&image, 1, context));
     }
-    void backward(gs_stream stream) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, stream)); }
+    void backward(gs_context *context) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, context)); }
 
     std::vector<float> picture() const {
         std::vector<float> out(size_t(4 * stages.pixels()));
@@ -69,8 +67,7 @@ class queued_frame {
     device_vector<double> result;
     device_gaussians gradients;
     device_vector<float> mean2d;
-    std::unique_ptr<device_vector<char>> block, loss_workspace;
-    size_t loss_bytes = 0;
+    std::unique_ptr<device_vector<char>> block;
     gs_view view{};
     gs_gradient gradient{};
 };
@@ -310,8 +307,10 @@ class captured_step {
   public:
     explicit captured_step(queued_frame &frame, const std::vector<device_gaussians *> &moments) {
         DEVICE_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        EXPECT_GS_OK(gs_context_create(nullptr, stream, &context));
+        frame.forward(context); // so that nothing is allocated while it captures
         DEVICE_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        run(frame, moments, stream);
+        run(frame, moments, context);
         DEVICE_CHECK(cudaStreamEndCapture(stream, &graph));
         DEVICE_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
         DEVICE_CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
@@ -319,22 +318,25 @@ class captured_step {
     ~captured_step() {
         cudaGraphExecDestroy(executable);
         cudaGraphDestroy(graph);
+        gs_context_destroy(context);
         cudaStreamDestroy(stream);
     }
     void replay() {
         DEVICE_CHECK(cudaGraphLaunch(executable, stream));
         DEVICE_CHECK(cudaStreamSynchronize(stream));
     }
-    static void run(queued_frame &frame, const std::vector<device_gaussians *> &moments, gs_stream stream) {
+    static void run(queued_frame &frame, const std::vector<device_gaussians *> &moments,
+                    gs_context *context) {
         const gs_adam_rates rates = {1e-3f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
-        frame.forward(stream);
-        frame.backward(stream);
+        frame.forward(context);
+        frame.backward(context);
         EXPECT_GS_OK(gs_adam(&frame.view.gaussians, frame.gradients.get(), moments[0]->get(),
-                             moments[1]->get(), &rates, 1, stream));
+                             moments[1]->get(), &rates, 1, context));
     }
     size_t nodes = 0;
 
   private:
+    gs_context *context = nullptr;
     cudaStream_t stream = nullptr;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;

@@ -8,8 +8,8 @@
 namespace threads_test {
 
 // The picture and, after it, the moments of the gradient, by sums that do not depend on the order.
-std::vector<float> values_of(const scene_choice &choice, gs_stream stream) {
-    const kernel_frame frame(choice, stream);
+std::vector<float> values_of(const scene_choice &choice, gs_context *context) {
+    const kernel_frame frame(choice, context);
     std::vector<float> values = frame.color.read();
     const std::vector<float> weight = random_floats(choice.seed, size_t(4 * frame.pixels()), -1, 1);
     const std::vector<float> alpha(weight.begin() + 3 * frame.pixels(), weight.end());
@@ -32,8 +32,11 @@ TEST(Threads, WithTheirOwnViewsGiveTheBitsOfOne) {
         running.emplace_back([&, t] {
             cudaStream_t stream = nullptr;
             DEVICE_CHECK(cudaStreamCreate(&stream));
+            gs_context *context = nullptr;
+            EXPECT_GS_OK(gs_context_create(nullptr, stream, &context));
             for (size_t round = 0; round < rounds; round++)
-                together[t * rounds + round] = values_of(choices[t], stream);
+                together[t * rounds + round] = values_of(choices[t], context);
+            gs_context_destroy(context);
             DEVICE_CHECK(cudaStreamDestroy(stream));
         });
     for (std::thread &thread : running) thread.join();
@@ -49,8 +52,7 @@ TEST(Threads, HaveTheirOwnErrors) {
     EXPECT_NE(own, "");
     std::string of_other;
     std::thread([&] {
-        size_t bytes;
-        EXPECT_NE(gs_loss_bytes(-1, 4, 1, &bytes), GS_OK);
+        EXPECT_NE(gs_loss(nullptr, 1, nullptr), GS_OK);
         of_other = gs_last_error();
     }).join();
     EXPECT_NE(of_other, "");

@@ -14,7 +14,7 @@ struct lm_metric {
                                                  masked ? mask_on_device.data() : NULL} {
         const device_vector<uint8_t> read(target);
         const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
-        EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, scratch.data(), &kernel, NULL));
+        EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, &kernel, NULL));
     }
     std::vector<float> times(const std::vector<float> &change) const {
         const device_vector<float> picture(change);

@@ -25,11 +25,8 @@ whole split_on_one_gpu(const whole &start, int64_t existing) {
     const device_set gaussians(start.gaussians), first(start.first), second(start.second);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     const device_vector<float> density(start.density);
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(g.count, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_refill_rules rules = rules_of(existing, density.data());
-    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, nullptr));
     return {gaussians.read(), first.read(), second.read(), start.density};
 }
 
@@ -37,11 +34,8 @@ whole split_on_one_gpu(const whole &start, int64_t existing) {
 whole on_one_gpu(const whole &start, int64_t existing) {
     const device_set gaussians(start.gaussians), first(start.first), second(start.second);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(g.count, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_refill_rules rules = rules_of(existing, nullptr);
-    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, nullptr));
     EXPECT_GS_OK(gs_density_noise(&g, 0, noise, seed, iteration, nullptr));
     EXPECT_GS_OK(gs_density_penalty(&g, g.count, 0.5f, 0.25f, &m, nullptr));
     return {gaussians.read(), first.read(), second.read(), {}};

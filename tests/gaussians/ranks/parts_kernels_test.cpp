@@ -227,14 +227,11 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
         for (const float value : random_floats(3, pixels, 0, 2)) counts.push_back(uint8_t(value));
         const device_vector<float> whole_color(color), gradient(3 * pixels);
         const device_vector<uint8_t> target(picture), mask(counts);
-        size_t bytes = 0;
-        ASSERT_GS_OK(gs_loss_bytes(width, height, 1, &bytes));
-        const device_vector<char> workspace(bytes);
         const device_vector<double> result(3);
         for (const uint8_t *const used : {(const uint8_t *)nullptr, (const uint8_t *)mask.data()}) {
             gs_comparison images = {width, height, whole_color.data(), target.data(), used};
             const gs_loss_image image = {images, result.data(), gradient.data()};
-            ASSERT_GS_OK(gs_loss(&image, 1, workspace.data(), bytes, NULL));
+            ASSERT_GS_OK(gs_loss(&image, 1, NULL));
             const std::vector<float> whole = gradient.read();
             const std::vector<double> whole_result = result.read();
             for (int cut = 0; cut < rows_of_tiles; cut++) {
@@ -250,8 +247,7 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
                     }
                     const device_vector<float> part_color(known), part(3 * pixels);
                     images.color = part_color.data();
-                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, workspace.data(), bytes, result.data(),
-                                                 part.data(), NULL));
+                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, result.data(), part.data(), NULL));
                     const std::vector<float> got = part.read();
                     const std::vector<double> share = result.read();
                     for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
@@ -266,8 +262,7 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
             }
         }
         const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
-        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
-                                  nullptr, NULL),
+        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, result.data(), nullptr, NULL),
                   GS_INVALID_ARGUMENT);
         EXPECT_STREQ(gs_last_error(), "libgs_loss_rows: rows must be a range of the rows of tiles");
     }

@@ -57,13 +57,10 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
     const gs_camera camera = t.camera(view);
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
                                   nullptr};
-    size_t bytes = 0;
-    if (gs_loss_bytes(camera.width, camera.height, 1, &bytes) != GS_OK) return false;
-    const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
     const gs_loss_image image = {images, result.data(), d_color};
-    return (rows ? libgs_loss_rows(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
-                 : gs_loss(&image, 1, workspace.data(), bytes, NULL)) == GS_OK;
+    return (rows ? libgs_loss_rows(&images, *rows, result.data(), d_color, NULL)
+                 : gs_loss(&image, 1, NULL)) == GS_OK;
 }
 
 bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
@@ -176,7 +173,7 @@ bool run_rank(ranks *group, void *context) {
     for (int step = 1; good && step <= run->steps; step++) {
         if (step == run->failing_step && own == run->failing_rank)
             batch.loss = fail_in_step, batch.context = run;
-        good = parts_backward(s, &batch, &gradients, means, nullptr) && ranks_wait(group, nullptr);
+        good = parts_backward(s, &batch, &gradients, means) && ranks_wait(group, nullptr);
         if (step == 1) run->first_rows[own] = rows_of(s);
         if (!good || !run->first_moment) continue;
         const gs_gaussians m = part_of(*run->first_moment, first, last),
@@ -289,7 +286,7 @@ bool show_rank(ranks *group, void *context) {
     for (int v = 0; v < t.choice.views && good; v++) {
         batch.cameras = &t.cameras[size_t(v)];
         run->views_before[own] = v;
-        good = parts_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
+        good = parts_render(s, &batch) && ranks_wait(group, nullptr);
     }
     parts_close(s);
     return good;

@@ -200,7 +200,7 @@ static bool project_home(parts *s) {
                       .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
     device_begin_stage("project");
     if (!home->splats) return false;
-    GS_CHECK(gs_project(home, s->stream));
+    GS_CHECK(gs_project(home, NULL));
     *e = (part_entries){.count = s->out.begin[s->count]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);
     GS_CHECK(parts_partition_bytes(batch->gaussians.count, e->count, &bytes));
@@ -358,7 +358,7 @@ static bool bin_waiting(parts *s, own_part *part) {
     view->report = NULL;
     while (status == GS_ISECTS_DO_NOT_FIT) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
-        status = gs_bin(view, s->stream);
+        status = gs_bin(view, NULL);
         if (status == GS_ISECTS_DO_NOT_FIT)
             part->in->isect_capacity = view->isects_needed + view->isects_needed / 4;
     }
@@ -366,9 +366,9 @@ static bool bin_waiting(parts *s, own_part *part) {
     return true;
 }
 
-static void render(parts *s, own_part *part) {
+static void render(own_part *part) {
     device_begin_stage("render");
-    GS_CHECK(gs_render(&part->view, s->stream));
+    GS_CHECK(gs_render(&part->view, NULL));
 }
 
 // Lists and image. The number of pairs is not known yet: settle_lists.
@@ -394,9 +394,9 @@ static bool queue_forward(parts *s, own_part *part) {
         view->report = part->in->report;
         view->ranges = part->in->division;
         if (!place_lists(s, part)) return false;
-        GS_CHECK(gs_bin(view, s->stream));
+        GS_CHECK(gs_bin(view, NULL));
     }
-    render(s, part);
+    render(part);
     return true;
 }
 
@@ -405,13 +405,13 @@ static bool settle_lists(parts *s, own_part *part) {
     gs_view *const view = &part->view;
     if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
-        const gs_status status = gs_bin_wait(view, s->stream);
+        const gs_status status = gs_bin_wait(view, NULL);
         const int64_t needed = view->isects_needed;
         // Grows before there is no room left: to repeat an image costs more than memory.
         if (needed + needed / 8 > part->in->isect_capacity) part->in->isect_capacity = needed + needed / 4;
         if (status == GS_ISECTS_DO_NOT_FIT) {
             if (!bin_waiting(s, part)) return false;
-            render(s, part);
+            render(part);
         } else {
             GS_CHECK(status);
         }
@@ -495,7 +495,7 @@ static bool queue_backward(parts *s, own_part *part) {
         GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
         gradient->largest = largest;
     }
-    GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, s->stream));
+    GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, NULL));
     if (s->fixed)
         GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v,
                                   s->stream));
@@ -645,10 +645,10 @@ static bool forward(parts *s, own_part *part) {
 
 // Up to the images of the parts that are rows of views: their ranks bring each other the pixels next to theirs before the
 // loss. result: its memory is used until it is written; NULL: parts_render.
-static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *result, gs_stream stream) {
+static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *result) {
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(s->group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
-    s->batch = batch, s->stream = stream;
+    s->batch = batch;
     s->fixed = batch->policy.strategy == DISTWAR_FIXED;
     s->only_images = !result;
     plan(s);
@@ -661,10 +661,9 @@ static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *r
     return !s->any_cut || exchange_pixels(s);
 }
 
-bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
-                    gs_stream stream) {
+bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d) {
     s->absolute = abs_mean2d;
-    if (!begin_batch(s, batch, gradients, stream)) return false;
+    if (!begin_batch(s, batch, gradients)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
     // Each row has a value on one rank and zeros on the others, so that the sums are exact.
@@ -683,13 +682,13 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
     const gs_gradient own = {
         .splat_grad = s->buffers.splat_grad.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
     device_begin_stage("project backward");
-    GS_CHECK(gs_project_backward(&s->home, &own, stream));
+    GS_CHECK(gs_project_backward(&s->home, &own, NULL));
     device_begin_stage("adam");
     return true;
 }
 
-bool parts_render(parts *s, const part_batch *batch, gs_stream stream) {
-    if (!begin_batch(s, batch, NULL, stream)) return false;
+bool parts_render(parts *s, const part_batch *batch) {
+    if (!begin_batch(s, batch, NULL)) return false;
     for (int k = 0; k < s->own_count; k++) // one rank may render all rows
         if ((s->own[k].whole && !forward(s, &s->own[k])) || !call_loss(s, &s->own[k], NULL)) return false;
     await_travel(s); // also for what others get

@@ -60,12 +60,11 @@ void parts_close(void *s);
 // abs_mean2d: as that of gs_gradient, [views][count][2]; or NULL. It costs 12 (`fixed`: 24) bytes more for each splat
 // whose moments travel. Waits several times; the last work is queued. The memory of gradients->sh holds other things until the
 // gradient is written there.
-bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
-                    gs_stream stream);
+bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d);
 // A collective of all ranks: the first half of parts_backward, of one view. The image has the bytes of one GPU: the kernel
 // that projects for several cameras rounds some values otherwise than that for one. The batch's `loss` is called with the
 // part's image, and d_color is NULL.
-bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
+bool parts_render(parts *s, const part_batch *batch);
 
 // ---- which rank renders what
 
@@ -119,7 +118,7 @@ typedef struct rendering {
     device_buffer image, d_color;
     int64_t isect_capacity;  // 0: unknown
     gs_tile_ranges division; // of the last time: how the blend divided the work
-    gs_bin_report *report; // pinned
+    gs_bin_report *report;   // pinned
     device_buffer lengths;
     list_lengths *known_lengths; // pinned
 } rendering;
@@ -149,12 +148,12 @@ typedef struct returned_moments {
 // Memory that grows on demand.
 typedef struct part_buffers {
     device_buffer splats, selection, index, splat_grad, sums; // of this rank's own Gaussians
-    device_buffer largest, units;                          // [views]
-    device_buffer row_sums;                                // [views][rows of tiles][GS_CHANNELS]
+    device_buffer largest, units;                             // [views]
+    device_buffer row_sums;                                   // [views][rows of tiles][GS_CHANNELS]
     device_buffer pixels;
     device_buffer numbers; // where packed segments begin, pairs of rows
     // A step of training:
-    device_buffer loss_workspace, corrected, mean2d;
+    device_buffer corrected, mean2d;
     device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
     device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
     // Density control:
@@ -179,8 +178,8 @@ struct parts {
     int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
     // The batch:
     const part_batch *batch;
-    gs_stream stream;
-    gs_view home; // all cameras, this rank's splats
+    gs_stream stream; // NULL: that of the thread's own gs_context
+    gs_view home;     // all cameras, this rank's splats
     part_entries entries;
     float *absolute;  // of the batch's gradient; NULL: moments travel without their last values
     bool fixed;       // DISTWAR_FIXED

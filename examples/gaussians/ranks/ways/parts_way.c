@@ -115,17 +115,14 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
                                 .width = image->width,
                                 .height = image->height};
     const float *compared = image->color;
-    size_t bytes = 0;
     if (exposed.log_gain) {
         float *const corrected = device_buffer_reserve(&s->buffers.corrected, values * sizeof(float));
-        GS_CHECK(gs_exposure(&exposed, corrected, stream));
+        GS_CHECK(gs_exposure(&exposed, corrected, NULL));
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
                                   view->mask};
-    GS_CHECK(gs_loss_bytes(image->width, image->height, 1, &bytes));
-    GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->buffers.loss_workspace, bytes),
-                             bytes, t->results[t->waiting + v].color, image->d_color, stream));
+    GS_CHECK(libgs_loss_rows(&images, image->rows, t->results[t->waiting + v].color, image->d_color, NULL));
     if (exposed.log_gain)
         GS_CHECK(libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
     return true;
@@ -170,8 +167,7 @@ static bool parts_gradient(trainer *t, const step_views *of, const gs_view **vie
         DEVICE_CHECK(
             cudaMemsetAsync(device_buffer_reserve(&s->buffers.gain_rows, row_bytes), 0, row_bytes, NULL));
     trainer_weigh(t, of);
-    if (!parts_backward(s, &batch, &state->gradients, means, NULL) ||
-        (exposes && !step_gains(t, s, row_values)))
+    if (!parts_backward(s, &batch, &state->gradients, means) || (exposes && !step_gains(t, s, row_values)))
         return false;
     s->seen = s->home;
     *view = &s->seen;
@@ -201,7 +197,7 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
                                .cameras = camera,
                                .policy = t->settings->policy,
                                .loss = even_loss};
-        if (!parts_backward(s, &of, &state->gradients, NULL, NULL)) return false;
+        if (!parts_backward(s, &of, &state->gradients, NULL)) return false;
         for (int32_t v = 0; v < of.views; v++)
             GS_CHECK(gs_score_add((const gs_splat_grad *)s->buffers.splat_grad.memory + v * own->count,
                                   own->count, here, NULL));
@@ -301,7 +297,7 @@ static bool render(const training_state *state, const shown_views *shown, size_t
     memcpy(batch.background, shown->background, sizeof batch.background);
     device_clear(color, bytes);
     f->view.camera = *camera, f->view.image.color = color, f->compared[0] = color;
-    return parts_render(state->kept, &batch, NULL) && ranks_all_reduce(state->group, &sum, NULL) &&
+    return parts_render(state->kept, &batch) && ranks_all_reduce(state->group, &sum, NULL) &&
            ranks_wait(state->group, NULL);
 }
 

@@ -59,11 +59,8 @@ outcome densify(const scene &s, const gs_density_rules &r, const host_gaussians 
     const device_set parameters(s.gaussians), state(moments);
     const device_vector<float> density(s.density);
     const gs_gaussians from = parameters.get(), from_moments = state.get();
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(from.count, &bytes));
-    const device_vector<char> workspace(bytes);
     gs_density_plan plan = {};
-    EXPECT_GS_OK(gs_density_plan_step(&from, density.data(), &r, workspace.data(), bytes, &plan, nullptr));
+    EXPECT_GS_OK(gs_density_plan_step(&from, density.data(), &r, &plan, nullptr));
     const device_set after(plan.count_after, s.gaussians.sh_degree),
         after_moments(plan.count_after, s.gaussians.sh_degree);
     const gs_gaussians to = after.get(), to_moments = after_moments.get();
@@ -297,35 +294,29 @@ TEST(Densify, AResetCutsOpacitiesAndTheirMomentsAlone) {
 TEST(Densify, RefusesBadArguments) {
     const device_set set(random_gaussians(14, 10, 1));
     const gs_gaussians g = set.get();
-    size_t bytes = 0;
-    ASSERT_GS_OK(gs_density_bytes(10, &bytes));
-    const device_vector<char> workspace(bytes);
     const device_vector<float> density(20);
     gs_density_plan plan;
-    const auto step = [&](const gs_gaussians *what, const gs_density_rules *r, size_t room) {
-        return gs_density_plan_step(what, density.data(), r, workspace.data(), room, &plan, nullptr);
+    const auto step = [&](const gs_gaussians *what, const gs_density_rules *r) {
+        return gs_density_plan_step(what, density.data(), r, &plan, nullptr);
     };
-    EXPECT_GS_OK(step(&g, &rules, bytes));
-    EXPECT_EQ(step(&g, nullptr, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(step(nullptr, &rules, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(step(&g, &rules, bytes - 1), GS_INVALID_ARGUMENT);
+    EXPECT_GS_OK(step(&g, &rules));
+    EXPECT_EQ(step(&g, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(step(nullptr, &rules), GS_INVALID_ARGUMENT);
     for (const float wrong : {NAN, -1.0f}) {
         gs_density_rules r = rules;
         r.gradient_threshold = wrong;
-        EXPECT_EQ(step(&g, &r, bytes), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(step(&g, &r), GS_INVALID_ARGUMENT);
         r = rules;
         r.split_factor = wrong;
-        EXPECT_EQ(step(&g, &r, bytes), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(step(&g, &r), GS_INVALID_ARGUMENT);
     }
     gs_gaussians bad = g;
     bad.sh = nullptr;
-    EXPECT_EQ(step(&bad, &rules, bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(step(&bad, &rules), GS_INVALID_ARGUMENT);
     plan.count_after = 11;
     EXPECT_EQ(gs_density_move(&plan, &rules, 0, &g, &g, nullptr), GS_INVALID_ARGUMENT);
     for (const float wrong : {0.0f, 1.0f, NAN})
         EXPECT_EQ(gs_opacity_reset(&g, &g, &g, wrong, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_bytes(int64_t(1) << 31, &bytes), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -19,12 +19,9 @@ relocated relocate(const host_gaussians &start, int64_t existing, const host_gau
                    uint64_t seed = 1, uint64_t iteration = 600) {
     const device_set gaussians(start), first(moments), second(moments);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(start.count, &bytes));
-    const device_vector<char> workspace(bytes);
     const device_vector<uint64_t> dead(std::vector<uint64_t>{7}); // it grows by the number
     const gs_refill_rules relocation = {existing, least_opacity, seed, iteration, nullptr, dead.data()};
-    EXPECT_GS_OK(gs_refill(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &relocation, nullptr));
     uint64_t expected = 7;
     for (int64_t i = 0; i < existing; i++) expected += !(start.opacity(i) > double(least_opacity));
     EXPECT_EQ(dead.read()[0], expected);
@@ -212,21 +209,17 @@ TEST(Relocate, PenaltiesHaveTheGradientOfTheMeans) {
 TEST(Relocate, RefusesBadArguments) {
     const device_set set(random_gaussians(12, 10, 1)), other(random_gaussians(12, 9, 1));
     const gs_gaussians g = set.get(), wrong = other.get();
-    size_t bytes = 0;
-    ASSERT_GS_OK(gs_density_bytes(10, &bytes));
-    const device_vector<char> workspace(bytes);
-    const auto call = [&](int64_t existing, const gs_gaussians *moments, float least, size_t room) {
+    const auto call = [&](int64_t existing, const gs_gaussians *moments, float least) {
         const gs_refill_rules relocation = {existing, least, 1, 1, nullptr, nullptr};
-        return gs_refill(&g, moments, moments, &relocation, workspace.data(), room, nullptr);
+        return gs_refill(&g, moments, moments, &relocation, nullptr);
     };
-    EXPECT_EQ(call(11, &g, 0.005f, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(-1, &g, 0.005f, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(10, &wrong, 0.005f, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(10, nullptr, 0.005f, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(10, &g, NAN, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(10, &g, 1, bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(call(10, &g, 0.005f, 0), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_refill(&g, &g, &g, nullptr, workspace.data(), bytes, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(11, &g, 0.005f), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(-1, &g, 0.005f), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(10, &wrong, 0.005f), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(10, nullptr, 0.005f), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(10, &g, NAN), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(call(10, &g, 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_refill(&g, &g, &g, nullptr, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_refill: rules must be given");
     EXPECT_EQ(gs_density_noise(&g, 0, NAN, 1, 1, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_density_noise(nullptr, 0, 1, 1, 1, nullptr), GS_INVALID_ARGUMENT);

@@ -24,10 +24,7 @@ host_gaussians retire(const host_gaussians &start, const std::vector<float> &sco
     const device_set gaussians(start);
     const gs_gaussians g = gaussians.get();
     const device_vector<float> on_device(score);
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(start.count, &bytes));
-    const device_vector<char> workspace(bytes);
-    EXPECT_GS_OK(gs_retire(&g, on_device.data(), part, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_retire(&g, on_device.data(), part, nullptr));
     return gaussians.read();
 }
 
@@ -80,17 +77,10 @@ TEST(Retire, RefusesBadArguments) {
     const device_set gaussians(9, 0);
     const gs_gaussians g = gaussians.get();
     const device_vector<float> score(9);
-    size_t bytes = 0;
-    ASSERT_GS_OK(gs_density_bytes(9, &bytes));
-    const device_vector<char> workspace(bytes);
-    expect_refusal(gs_retire(&g, score.data(), 1.5f, workspace.data(), bytes, nullptr),
-                   "part must be in 0..1");
-    expect_refusal(gs_retire(&g, score.data(), NAN, workspace.data(), bytes, nullptr),
-                   "part must be in 0..1");
-    expect_refusal(gs_retire(&g, nullptr, 1, workspace.data(), bytes, nullptr), "score must be given");
-    expect_refusal(gs_retire(&g, score.data(), 1, workspace.data(), 0, nullptr), "the workspace is NULL");
+    expect_refusal(gs_retire(&g, score.data(), 1.5f, nullptr), "part must be in 0..1");
+    expect_refusal(gs_retire(&g, score.data(), NAN, nullptr), "part must be in 0..1");
+    expect_refusal(gs_retire(&g, nullptr, 1, nullptr), "score must be given");
     expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "splat_grad and score must be given");
-    expect_refusal(gs_density_bytes(-1, &bytes), "count must be in");
 }
 
 } // namespace

@@ -18,11 +18,8 @@ halves split(const host_gaussians &start, int64_t existing, const std::vector<fl
     const device_set gaussians(start), first(start), second(start);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     const device_vector<float> sums(density);
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_bytes(start.count, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_refill_rules rules = {existing, least_opacity, 1, iteration, sums.data(), nullptr};
-    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, nullptr));
     return {gaussians.read(), first.read(), second.read()};
 }
 
@@ -168,27 +165,21 @@ TEST(Split, RefusesBadArguments) {
     const device_set set(random_gaussians(9, 4, 0));
     const gs_gaussians g = set.get();
     const device_vector<float> sums(8);
-    size_t bytes = 0;
-    ASSERT_GS_OK(gs_density_bytes(4, &bytes));
-    const device_vector<char> workspace(bytes);
     const gs_refill_rules good = {4, least_opacity, 1, 1, sums.data(), nullptr};
-    const auto refused = [&](const gs_refill_rules *rules, size_t size, const char *text) {
-        EXPECT_EQ(gs_refill(&g, &g, &g, rules, workspace.data(), size, nullptr), GS_INVALID_ARGUMENT);
+    const auto refused = [&](const gs_refill_rules *rules, const char *text) {
+        EXPECT_EQ(gs_refill(&g, &g, &g, rules, nullptr), GS_INVALID_ARGUMENT);
         EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_refill: ") + text, 0), 0u)
             << gs_last_error();
     };
-    refused(nullptr, bytes, "rules");
-    refused(&good, 0, "the workspace");
+    refused(nullptr, "rules");
     gs_refill_rules bad = good;
     bad.existing = 5;
-    refused(&bad, bytes, "existing");
+    refused(&bad, "existing");
     for (const float opacity : {-0.1f, 1.0f, float(NAN)}) {
         bad = good;
         bad.least_opacity = opacity;
-        refused(&bad, bytes, "least_opacity");
+        refused(&bad, "least_opacity");
     }
-    EXPECT_EQ(gs_density_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_bytes(4, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace split_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gs_depth_loss against the double-precision reference.
-#include "device_vector.h"
+#include "filled_context.h"
 
 #include <distwar_gs.h>
 #include <reference.h>
@@ -34,19 +34,15 @@ struct outcome {
     std::vector<float> gradient;
 };
 
-// Outputs and workspace hold NaN beforehand.
+// Outputs and the memory of the context hold NaN beforehand.
 outcome run(const depths &d, float weight) {
-    size_t bytes = 0;
-    EXPECT_EQ(gs_loss_bytes(d.width, d.height, 1, &bytes), GS_OK);
     const device_vector<float> depth(d.depth), target(d.target),
-        gradient(std::vector<float>(d.depth.size(), NAN)),
-        workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN));
+        gradient(std::vector<float>(d.depth.size(), NAN));
     const device_vector<uint8_t> mask(d.mask);
     const device_vector<double> result(std::vector<double>(1, NAN));
     const gs_depth_comparison compared = {
         d.width, d.height, depth.data(), target.data(), d.mask.empty() ? nullptr : mask.data(), weight};
-    const gs_status status =
-        gs_depth_loss(&compared, workspace.data(), bytes, result.data(), gradient.data(), nullptr);
+    const gs_status status = gs_depth_loss(&compared, result.data(), gradient.data(), filled_context());
     return {status, result.read()[0], gradient.read()};
 }
 
@@ -96,33 +92,26 @@ TEST(DepthLoss, PassesOnANaNThatCounts) {
 }
 
 TEST(DepthLoss, RefusesBadArguments) {
-    size_t bytes = 0;
-    ASSERT_EQ(gs_loss_bytes(8, 8, 1, &bytes), GS_OK);
     const device_vector<float> depth(64), target(64);
     const device_vector<double> result(1);
-    const device_vector<char> workspace(bytes);
-    const auto refused = [&](gs_depth_comparison compared, void *memory, size_t size, double *out,
-                             const char *text) {
-        EXPECT_EQ(gs_depth_loss(&compared, memory, size, out, nullptr, nullptr), GS_INVALID_ARGUMENT);
+    const auto refused = [&](gs_depth_comparison compared, double *out, const char *text) {
+        EXPECT_EQ(gs_depth_loss(&compared, out, nullptr, nullptr), GS_INVALID_ARGUMENT);
         EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_depth_loss: ") + text, 0), 0u)
             << gs_last_error();
     };
     const gs_depth_comparison good = {8, 8, depth.data(), target.data(), nullptr, 1};
-    EXPECT_EQ(gs_depth_loss(&good, workspace.data(), bytes, result.data(), nullptr, nullptr), GS_OK);
+    EXPECT_EQ(gs_depth_loss(&good, result.data(), nullptr, nullptr), GS_OK);
     gs_depth_comparison bad = good;
     bad.depth = nullptr;
-    refused(bad, workspace.data(), bytes, result.data(), "depth, target and result must be given");
+    refused(bad, result.data(), "depth, target and result must be given");
     bad = good, bad.target = nullptr;
-    refused(bad, workspace.data(), bytes, result.data(), "depth, target and result must be given");
-    refused(good, workspace.data(), bytes, nullptr, "depth, target and result must be given");
+    refused(bad, result.data(), "depth, target and result must be given");
+    refused(good, nullptr, "depth, target and result must be given");
     bad = good, bad.weight = INFINITY;
-    refused(bad, workspace.data(), bytes, result.data(), "the weight must be finite");
-    refused(good, workspace.data(), 31, result.data(), "the workspace is NULL or smaller");
-    refused(good, nullptr, bytes, result.data(), "the workspace is NULL or smaller");
+    refused(bad, result.data(), "the weight must be finite");
     bad = good, bad.width = 0;
-    refused(bad, workspace.data(), bytes, result.data(), "width and height must be in");
-    EXPECT_EQ(gs_depth_loss(nullptr, workspace.data(), bytes, result.data(), nullptr, nullptr),
-              GS_INVALID_ARGUMENT);
+    refused(bad, result.data(), "width and height must be in");
+    EXPECT_EQ(gs_depth_loss(nullptr, result.data(), nullptr, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace depth_loss_test

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_loss against the double-precision reference, and what must hold without one.
-#include "device_vector.h"
+#include "filled_context.h"
 
-#include <distwar_gs.h>
 #include <distwar_gs.h>
 #include <reference.h>
 
@@ -34,23 +33,20 @@ struct outcome {
     std::vector<float> gradient;
 };
 
-// Outputs and workspace hold NaN beforehand: nothing may be added to what stands there. shift: bytes by which
+// Outputs and the memory of the context hold NaN beforehand: nothing may be added to what stands there. shift: bytes by which
 // the target is out of alignment.
 outcome run(const picture &p, bool want_gradient = true, size_t shift = 0) {
-    size_t bytes = 0;
-    EXPECT_EQ(gs_loss_bytes(p.width, p.height, 1, &bytes), GS_OK);
     std::vector<uint8_t> shifted(shift, 0);
     shifted.insert(shifted.end(), p.target.begin(), p.target.end());
     const device_vector<uint8_t> target(shifted);
-    const device_vector<float> color(p.color), workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN)),
-        gradient(std::vector<float>(p.color.size(), NAN));
+    const device_vector<float> color(p.color), gradient(std::vector<float>(p.color.size(), NAN));
     const device_vector<double> result(std::vector<double>(3, NAN));
     const device_vector<uint8_t> mask(p.mask);
     const gs_loss_image image = {
         {p.width, p.height, color.data(), target.data() + shift, p.mask.empty() ? nullptr : mask.data()},
         result.data(),
         want_gradient ? gradient.data() : nullptr};
-    const gs_status status = gs_loss(&image, 1, workspace.data(), bytes, nullptr);
+    const gs_status status = gs_loss(&image, 1, filled_context());
     return {status, result.read(), gradient.read()};
 }
 
@@ -294,36 +290,24 @@ TEST(Loss, NaNShowsAndStaysNear) {
 
 TEST(Loss, RefusesBadArguments) {
     const picture p(8, 8);
-    size_t bytes = 0;
-    ASSERT_EQ(gs_loss_bytes(8, 8, 1, &bytes), GS_OK);
     const device_vector<float> color(p.color), gradient(p.color.size());
     const device_vector<uint8_t> target(p.target);
     const device_vector<double> result(3);
-    const device_vector<char> workspace(bytes);
-    const auto loss = [&](const float *c, const uint8_t *t, int w, int h, void *memory, size_t size,
-                          double *r) {
+    const auto loss = [&](const float *c, const uint8_t *t, int w, int h, double *r) {
         const gs_loss_image image = {{w, h, c, t, nullptr}, r, gradient.data()};
-        return gs_loss(&image, 1, memory, size, nullptr);
+        return gs_loss(&image, 1, nullptr);
     };
     const float *c = color.data();
     const uint8_t *t = target.data();
-    void *const memory = workspace.data();
     double *const r = result.data();
-    EXPECT_EQ(loss(c, t, 8, 8, memory, bytes, r), GS_OK);
-    EXPECT_EQ(loss(nullptr, t, 8, 8, memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, nullptr, 8, 8, memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 0, 8, memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, -1, memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, GS_MAX_SIZE + 1, 8, memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, std::numeric_limits<int>::max(), memory, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, 8, nullptr, bytes, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, 8, memory, bytes - 1, r), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("workspace"), std::string::npos) << gs_last_error();
-    EXPECT_EQ(loss(c, t, 8, 8, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_bytes(8, 0, 1, &bytes), GS_INVALID_ARGUMENT);
-    // 36 bytes per pixel: beyond 32 bits.
-    ASSERT_EQ(gs_loss_bytes(GS_MAX_SIZE, GS_MAX_SIZE, 1, &bytes), GS_OK);
-    EXPECT_GE(bytes, size_t(9) << 30);
+    EXPECT_EQ(loss(c, t, 8, 8, r), GS_OK);
+    EXPECT_EQ(loss(nullptr, t, 8, 8, r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, nullptr, 8, 8, r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, t, 0, 8, r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, t, 8, -1, r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, t, GS_MAX_SIZE + 1, 8, r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, t, 8, std::numeric_limits<int>::max(), r), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(loss(c, t, 8, 8, nullptr), GS_INVALID_ARGUMENT);
 }
 
 // Of some pictures, each with a gradient or not.
@@ -348,11 +332,8 @@ struct batch {
 };
 
 gs_status run(const batch &of) {
-    size_t bytes = 0;
     const int32_t count = int32_t(of.images.size());
-    EXPECT_EQ(gs_loss_bytes(of.images[0].images.width, of.images[0].images.height, count, &bytes), GS_OK);
-    const device_vector<float> workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN));
-    return gs_loss(of.images.data(), count, workspace.data(), bytes, nullptr);
+    return gs_loss(of.images.data(), count, filled_context());
 }
 
 void expect_those_of_one_each(int width, int height, const std::vector<bool> &masked,
@@ -390,13 +371,6 @@ TEST(Losses, HaveTheBitsOfOneEach) {
 
 TEST(Losses, MayNotAllFitIntoALaunch) {
     expect_those_of_one_each(1400, 500, std::vector<bool>(3, false), std::vector<bool>(3, true)); // 2 and 1
-    size_t one, all;
-    ASSERT_EQ(gs_loss_bytes(1600, 1400, 1, &one), GS_OK);
-    ASSERT_EQ(gs_loss_bytes(1600, 1400, 4, &all), GS_OK); // each alone
-    EXPECT_EQ(one, all);
-    ASSERT_EQ(gs_loss_bytes(100, 100, 1, &one), GS_OK);
-    ASSERT_EQ(gs_loss_bytes(100, 100, 4, &all), GS_OK);
-    EXPECT_EQ(4 * one, all);
 }
 
 TEST(Losses, RefuseBadArguments) {
@@ -412,17 +386,9 @@ TEST(Losses, RefuseBadArguments) {
     EXPECT_EQ(status([](batch &of) { of.images[1].images.height = 7; }), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("same size"), std::string::npos) << gs_last_error();
     const batch of(two, {true, true});
-    size_t bytes = 0;
-    ASSERT_EQ(gs_loss_bytes(8, 8, 2, &bytes), GS_OK);
-    const device_vector<char> workspace(bytes);
-    void *const memory = workspace.data();
-    EXPECT_EQ(gs_loss(of.images.data(), 2, memory, bytes - 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss(of.images.data(), 0, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss(of.images.data(), GS_MAX_VIEWS + 1, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss(nullptr, 2, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_bytes(8, 8, 0, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_bytes(8, 8, GS_MAX_VIEWS + 1, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_bytes(8, 8, 2, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_loss(of.images.data(), 0, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_loss(of.images.data(), GS_MAX_VIEWS + 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_loss(nullptr, 2, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

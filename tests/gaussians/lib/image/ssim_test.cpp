@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gs_ssim against the double-precision reference, and what must hold without one.
-#include "device_vector.h"
+#include "filled_context.h"
 
 #include <distwar_gs.h>
 #include <reference.h>
@@ -28,17 +28,14 @@ gs_ssim_pair pair_of(const images &in, const float *first, const float *second) 
     return {in.shape.width, in.shape.height, int32_t(in.shape.planes), in.shape.valid, first, second};
 }
 
-// Outputs and workspace hold NaN beforehand.
+// Outputs and the memory of the context hold NaN beforehand.
 outcome run(const images &in, bool want_gradient = true) {
     const device_vector<float> first(in.first), second(in.second),
         gradient(std::vector<float>(in.first.size(), NAN));
     const gs_ssim_pair pair = pair_of(in, first.data(), second.data());
-    size_t bytes = 0;
-    EXPECT_EQ(gs_ssim_bytes(&pair, &bytes), GS_OK) << gs_last_error();
-    const device_vector<float> workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN));
     const device_vector<double> result(std::vector<double>(3, NAN));
-    const gs_status status = gs_ssim(&pair, workspace.data(), bytes, result.data(),
-                                     want_gradient ? gradient.data() : nullptr, nullptr);
+    const gs_status status =
+        gs_ssim(&pair, result.data(), want_gradient ? gradient.data() : nullptr, filled_context());
     return {status, result.read()[0], gradient.read()};
 }
 
@@ -156,14 +153,10 @@ TEST(Ssim, RefusesBadArguments) {
     const device_vector<float> first(in.first), second(in.second), gradient(in.first.size());
     const device_vector<double> result(3);
     const gs_ssim_pair good = pair_of(in, first.data(), second.data());
-    size_t bytes = 0;
-    ASSERT_EQ(gs_ssim_bytes(&good, &bytes), GS_OK);
-    const device_vector<char> workspace(bytes);
-    const auto status = [&](const gs_ssim_pair &pair, size_t size) {
-        return gs_ssim(&pair, workspace.data(), size, result.data(), gradient.data(), nullptr);
+    const auto status = [&](const gs_ssim_pair &pair) {
+        return gs_ssim(&pair, result.data(), gradient.data(), nullptr);
     };
-    EXPECT_EQ(status(good, bytes), GS_OK);
-    EXPECT_EQ(status(good, bytes - 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(status(good), GS_OK);
     gs_ssim_pair bad[] = {good, good, good, good, good, good, good};
     bad[0].width = 10; // smaller than a window
     bad[1].height = 0;
@@ -173,13 +166,10 @@ TEST(Ssim, RefusesBadArguments) {
     bad[5].second = nullptr;
     bad[6].width = 16384, bad[6].height = 16384, bad[6].planes = 65535;
     for (const gs_ssim_pair &pair : bad) {
-        EXPECT_EQ(status(pair, bytes), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(status(pair), GS_INVALID_ARGUMENT);
         EXPECT_NE(std::string(gs_last_error()).find("gs_ssim: "), std::string::npos);
     }
-    EXPECT_EQ(gs_ssim(&good, workspace.data(), bytes, nullptr, gradient.data(), nullptr),
-              GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_ssim_bytes(&good, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_ssim_bytes(nullptr, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_ssim(&good, nullptr, gradient.data(), nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace ssim_test

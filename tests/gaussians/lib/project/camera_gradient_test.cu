@@ -18,16 +18,17 @@ TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
         SCOPED_TRACE(testing::Message() << rows << " rows");
         const int64_t count = 32 * rows;
-        std::vector<char> bytes(camera_gradient_bytes(count), char(0x7f)); // NaN
-        const device_vector<char> memory(bytes);
+        const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
         auto *const gradient = reinterpret_cast<gs_camera_gradient *>(memory.data());
+        camera_sums sums;
+        ASSERT_GS_OK(place_camera_sums("test", nullptr, count, &sums));
         std::vector<float> values(size_t(rows * camera_row_floats), NAN);
         double sum[CAMERA_TERMS] = {};
         for (int64_t i = 0; i < rows; i++)
             for (int k = 0; k < CAMERA_TERMS; k++)
                 sum[k] += values[size_t(i * camera_row_floats + k)] = float((i * 7 + k * 3) % 11 - 4);
-        device_upload(camera_sums_in(gradient).rows, values.data(), values.size() * sizeof(float));
-        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, gradient));
+        device_upload(sums.rows, values.data(), values.size() * sizeof(float));
+        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, sums, gradient));
         gs_camera_gradient got;
         device_download(&got, gradient, sizeof got);
         // All sums are integers below 2^24, and so is what the camera's numbers make of them: exact.
@@ -60,7 +61,7 @@ struct backward_of {
     explicit backward_of(const kernel_frame &frame)
         : gradients(frame.choice.count, frame.choice.sh_degree),
           splat_grad(random_floats(5, size_t(frame.choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)),
-          memory(std::vector<char>(camera_gradient_bytes(frame.choice.count) + guard, char(0x7f))) {
+          memory(std::vector<char>(sizeof(gs_camera_gradient) + guard, char(0x7f))) {
         gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
         gradient.gaussians = *gradients.get();
     }
@@ -68,7 +69,6 @@ struct backward_of {
         const std::vector<float> nan(size_t(memory.read().size() / sizeof(float)), NAN);
         device_upload(memory.data(), nan.data(), nan.size() * sizeof(float));
         gradient.camera = with_camera ? reinterpret_cast<gs_camera_gradient *>(memory.data()) : NULL;
-        gradient.camera_bytes = camera_gradient_bytes(frame.choice.count);
         EXPECT_GS_OK(gs_project_backward(&frame.view, &gradient, NULL));
         reference_gaussians got = gradients.read();
         const std::vector<double> values(got.mean, got.mean + reference_gaussians_values(&got));
@@ -119,9 +119,7 @@ TEST(CameraGradient, IsPlacedInTheBlockOfAView) {
     ASSERT_GS_OK(gs_view_bytes(&view, &none, &without));
     const device_vector<char> block(bytes);
     ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
-    size_t needed;
-    ASSERT_GS_OK(gs_camera_gradient_bytes(1000, &needed));
-    EXPECT_EQ(gradient.camera_bytes, needed);
+    const size_t needed = sizeof(gs_camera_gradient);
     EXPECT_GE(bytes, without + needed);
     EXPECT_EQ(gradient.splat_grad, nullptr);
     const char *const at = reinterpret_cast<const char *>(gradient.camera);
@@ -135,17 +133,9 @@ TEST(CameraGradient, BadArgumentsAreNamed) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
     };
-    size_t bytes;
-    refused(gs_camera_gradient_bytes(-1, &bytes), "gs_camera_gradient_bytes: count");
-    refused(gs_camera_gradient_bytes(1, NULL), "gs_camera_gradient_bytes: bytes");
     const kernel_frame frame({34, 64, 1, 1, 20, 20});
     backward_of backward(frame);
     backward.run(frame, true);
-    backward.gradient.camera_bytes--;
-    refused(gs_project_backward(&frame.view, &backward.gradient, NULL),
-            "gs_project_backward: camera_bytes must be at least");
-
-    backward.gradient.camera_bytes++;
     gs_view several = frame.view;
     const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
     several.views = {2, cameras};
@@ -153,12 +143,11 @@ TEST(CameraGradient, BadArgumentsAreNamed) {
             "gs_project_backward: the gradient by the camera is of one camera only");
 
     // Without Gaussians the gradient is 0.
-    const device_vector<char> memory(std::vector<char>(camera_gradient_bytes(0), char(0x7f)));
+    const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f)));
     gs_view view = {};
     view.camera = some_camera;
     gs_gradient gradient = {};
     gradient.camera = reinterpret_cast<gs_camera_gradient *>(memory.data());
-    gradient.camera_bytes = camera_gradient_bytes(0);
     ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     const std::vector<char> zeros = memory.read();
     for (size_t i = 0; i < sizeof(gs_camera_gradient); i++) ASSERT_EQ(zeros[i], 0) << i;

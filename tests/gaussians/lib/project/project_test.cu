@@ -90,8 +90,7 @@ outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     gradient.gaussians = *gradients.get();
     gradient.mean2d = mean2d.data();
-    EXPECT_GS_OK(gs_camera_gradient_bytes(n, &gradient.camera_bytes));
-    const device_vector<char> d_camera(gradient.camera_bytes);
+    const device_vector<char> d_camera(sizeof(gs_camera_gradient));
     gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
     EXPECT_GS_OK(gs_project(&view, NULL));
     EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
