@@ -107,17 +107,18 @@ def commands(program, data, steps=4):
     def make(*arguments):
         subprocess.run([program, *map(str, arguments)], check=True, cwd=data, stdout=subprocess.DEVNULL)
     make("generate", "d", "--views", 3, "--test-views", 1, "--size", 16, "--gaussians", 1000, "--depth")
-    training = ["train", str(data / "d"), "--iterations", str(steps), "--random", "20", "--sh-degree", "1", "--density-from", "1",
-                "--density-every", "2", "--max-gaussians", "30", "--density", "mcmc"]
-    make(*training, "-o", "small.ply", "--checkpoint-every", steps, "--checkpoint", "saved")
-    yield "train", training + ["-o", "out.ply", "--checkpoint-every", "2", "--checkpoint", "saved", "--log", "log.json",
+    training = ["train", str(data / "d"), "--iterations", str(steps), "--random", "20", "--sh-degree", "1", "--schedule",
+                "from=1,every=2", "--max-gaussians", "30", "--density", "mcmc"]
+    make(*training, "-o", "small.ply", "--checkpoint-every", steps)
+    os.rename(data / "small.ply.checkpoint", data / "saved")
+    yield "train", training + ["-o", "out.ply", "--checkpoint-every", "2", "--log", "log.json",
                                "--report", "report.html", "--depth", str(data / "d/depth")], "out.ply"
     yield "resume", training + ["-o", "out.ply", "--resume", str(data / "saved")], "out.ply"
     yield "finish", ["finish", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.ply", "--lm-steps", "1"], "out.ply"
     yield "render", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--view", "0", "-o", "out.png"], "out.png"
-    yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
-    make(*training, "-o", "small.ply", "--gpus", 2, "--checkpoint-every", steps, "--checkpoint", "parts")
-    yield "ranks resume", training + ["-o", "out.ply", "--gpus", "2", "--resume", str(data / "parts")], "out.ply"
+    yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2"], "out.ply"
+    make(*training, "-o", "small.ply", "--gpus", 2, "--checkpoint-every", steps)
+    yield "ranks resume", training + ["-o", "out.ply", "--gpus", "2", "--resume", str(data / "small.ply.checkpoint")], "out.ply"
     yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all", "--pictures", ".",
                    "--depth", str(data / "d/depth")], "out.json"
     make("generate", "large", "--views", 1, "--test-views", 0, "--size", 128, "--gaussians", 1000)
@@ -128,7 +129,7 @@ def commands(program, data, steps=4):
                      "--refine-poses", "--align-steps", "0", "--density", "none"], "out.ply"
     grown = ["train", str(data / "d"), "--iterations", "2", "--random", "20", "--sh-degree", "0", "-o", "out.ply"]
     yield "poses", grown + ["--density", "none", "--refine-poses", "--align-steps", "0", "--write-cameras", "cameras.json"], "out.ply"
-    yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--average", "0.9"], "out.ply"
+    yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--schedule", "average=0.9"], "out.ply"
     shutil.copytree(data / "d", data / "pointless")
     (data / "pointless/points3D.txt").unlink()
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"

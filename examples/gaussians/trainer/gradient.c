@@ -48,13 +48,15 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
 }
 
 bool trainer_weigh(trainer *t, const step_views *of) {
+    const double left = t->settings->weights_left;
     bool with_depth = false;
     for (int32_t v = 0; v < of->count; v++) {
         const target_view *const view = &t->source.views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
-#define WEIGH(name, results, first, last, unit, call, has, ...)                                              \
-    weights->name =                                                                                          \
-        has(view) && !of->taught[v] ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
+#define WEIGH(name, results, first, part, unit, call, has, ...)                                              \
+    weights->name = has(view) && !of->taught[v] ? scheduled_weight(t->settings, t->settings->weights.name,   \
+                                                                   left > 0 ? left : part, of->at)           \
+                                                : 0;
         LOSS_TERMS(WEIGH)
 #undef WEIGH
         with_depth |= weights->depth > 0;
@@ -130,7 +132,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
             if (of->exposure[v]) frame_expose(f, of->exposure[v]);
         }
         frame_loss(f, targets, true);
-#define QUEUE(name, results, first, last, unit, call, has, queue) queue(t, of, f->chosen);
+#define QUEUE(name, results, first, part, unit, call, has, queue) queue(t, of, f->chosen);
         for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
             LOSS_TERMS(QUEUE)
         }

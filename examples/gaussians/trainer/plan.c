@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "rows.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- learning rates
@@ -136,7 +137,6 @@ density_settings density_settings_default(void) {
                               .from = 500,
                               .every = 100,
                               .least_opacity = 0.005,
-                              .growth = 0.05,
                               .retired = -1,
                               .adaptive = {.gradient_threshold = 2e-4,
                                            .split_size = 0.01,
@@ -155,25 +155,11 @@ void density_options_list(density_settings *s, option_table *table) {
             "density", &s->kind, .choices = kinds,
             .help =
                 "how Gaussians are added and removed; auto: mcmc from random points in open scenes, else split"),
-        OPTION("density-from", &s->from, .maximum = INFINITY,
-               .help = "density control begins after this iteration"),
-        OPTION("density-until", &s->until, .maximum = INFINITY, .automatic = true,
-               .help = "density control ends before this iteration; auto: 5/6 of the run, adaptive 1/2"),
-        OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
-               .help = "iterations between actions of density control"),
-        OPTION("growth", &s->growth, .maximum = 1,
-               .help =
-                   "split, mcmc: fraction of the Gaussians added at each action, more if the limit is far"),
         OPTION(
             "retire", &s->retired, .minimum = -1, .maximum = 1, .automatic = true,
             .help =
                 "split, mcmc: remove Gaussians that contribute less than this fraction of the upper quartile to "
                 "every view; 0: none; auto: 0.16, less with few views"),
-        OPTION("retire-every", &s->retire_every, .maximum = INFINITY, .automatic = true,
-               .help =
-                   "iterations between these removals; auto: 1000, or 10 per training view if that is more"),
-        OPTION("grow-gradient", &s->adaptive.gradient_threshold, .maximum = INFINITY,
-               .help = "adaptive: clone or split Gaussians whose mean screen-space gradient reaches this"),
         OPTIONS_END};
     option_table_add_group(table, "density control", rows);
 }
@@ -223,7 +209,7 @@ training_choices training_choices_default(void) {
                               .teachers = TEACHERS_MOST,
                               .average = default_average,
                               .dropout = -1,
-#define LOSS_WEIGHT(name, results, at_first, at_last, ...) .name = {at_first, at_last},
+#define LOSS_WEIGHT(name, results, at_first, ...) .name = at_first,
                               .weights = {LOSS_TERMS(LOSS_WEIGHT)},
 #undef LOSS_WEIGHT
 
@@ -231,6 +217,41 @@ training_choices training_choices_default(void) {
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
                               .density = density_settings_default()};
+}
+
+bool training_schedule_read(const char *text, training_choices *c, fault *why) {
+    density_settings *const d = &c->density;
+    const struct {
+        const char *name;
+        int64_t *steps; // or
+        double *part;
+        double least, most;
+    } fields[] = {
+        {"from", &d->from, NULL, 0, SCHEDULE_MOST},    {"until", &d->until, NULL, 0, SCHEDULE_MOST},
+        {"every", &d->every, NULL, 1, SCHEDULE_MOST},  {"retire", &d->retire_every, NULL, 0, SCHEDULE_MOST},
+        {"average", NULL, &c->average, 0, 1},          {"dropout", NULL, &c->dropout, 0, 0.9},
+        {"weights", NULL, &c->weights_left, 1e-6, 1e6}};
+    const size_t count = sizeof fields / sizeof *fields;
+    if (strcmp(text, "auto") == 0) return true;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, "=");
+        size_t i = 0;
+        while (i < count && (strncmp(at, fields[i].name, length) != 0 || fields[i].name[length])) i++;
+        char *end = (char *)at;
+        const double value = i < count && at[length] ? strtod(at + length + 1, &end) : NAN;
+        if (end == at || (*end && *end != ',') || !(value >= fields[i].least && value <= fields[i].most))
+            return fail(
+                why,
+                "--schedule %s: must be auto or a list of NAME=NUMBER, such as from=500,every=100: from, until, "
+                "every, retire in iterations, average up to 1, dropout up to 0.9, weights above 0",
+                text);
+        if (fields[i].steps)
+            *fields[i].steps = (int64_t)value;
+        else
+            *fields[i].part = value;
+        if (!*end) return true;
+        at = end;
+    }
 }
 
 training_data training_data_of(const target_view *views, size_t count) {
@@ -250,12 +271,10 @@ bool training_choices_combine(const training_choices *c, fault *why) {
         bool met;
         const char *sentence;
     } refused[] = {
-        {c->reproducible && c->seconds > 0, "--reproducible excludes --seconds, which depends on the clock"},
         {c->reproducible && c->budget > 0,
          "--reproducible excludes --budget, whose steps depend on the clock"},
         {c->budget > 0 && c->iterations > 0,
          "--budget excludes --iterations: their number follows from the time"},
-        {c->budget > 0 && c->seconds > 0, "--budget excludes --seconds: both say when training ends"},
         {c->budget > 0 && c->refine_poses, "--budget excludes --refine-poses: poses take iterations before"},
         {c->validate > 0 && c->refine_poses,
          "--validate excludes --refine-poses: poses of views that are set aside would stay behind"},
@@ -283,12 +302,11 @@ training_settings training_settings_from(const training_choices *c, const traini
                                          int64_t iterations) {
     const density_settings density = density_settings_from(&c->density, data, iterations);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
-    const double sh_rate = c->sh_rate > 0 ? c->sh_rate : default_sh_rate(data->count);
+    const double sh_rate = default_sh_rate(data->count);
     fault why;
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
     const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
     training_settings settings = {.iterations = iterations,
-                                  .seconds = c->seconds,
                                   .validation_until = default_validation_until,
                                   .validate_every = retire_every(data->count) / 2,
                                   .teachers = c->teachers,
@@ -305,6 +323,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                       c->dropout >= 0 ? c->dropout : default_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
                                   .weights = c->weights,
+                                  .weights_left = c->weights_left,
                                   .exposure_rate = exposure_rate(data->count, iterations),
                                   .sh_interval = 1000,
                                   .density = density,
@@ -324,9 +343,8 @@ training_settings training_settings_from(const training_choices *c, const traini
     rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
     rates->sh0 *= part, rates->shN *= part;
     settings.final_mean_rate *= part, settings.final_sh_rest *= part;
-#define CONVERT(name, results, first_step, last_step, unit, ...)                                             \
-    settings.weights.name.first *= pow(data->extent / default_extent, unit);                                 \
-    settings.weights.name.last *= pow(data->extent / default_extent, unit);
+#define CONVERT(name, results, at_first, at_last, unit, ...)                                                 \
+    settings.weights.name *= pow(data->extent / default_extent, unit);
     LOSS_TERMS(CONVERT)
 #undef CONVERT
     memcpy(settings.background, c->background, sizeof settings.background);

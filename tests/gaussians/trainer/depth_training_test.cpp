@@ -59,7 +59,7 @@ TEST_F(DepthTraining, LowersTheErrorOfDepth) {
     std::vector<std::string> few = {"--random", "400", "--background", "1,1,1"};
     ASSERT_EQ(train("plain.ply", 120, few).code, 0);
     few.insert(few.end(),
-               {"--depth", at("data") / "depth", "--depth-weight", "3", "--depth-weight-end", "3"});
+               {"--depth", at("data") / "depth", "--depth-weight", "3", "--schedule", "weights=1"});
     const outcome run = train("depth.ply", 120, few);
     ASSERT_EQ(run.code, 0) << run.err;
     const double plain = depth_error("plain.ply"), supervised = depth_error("depth.ply");
@@ -153,7 +153,7 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
     fs::remove(at("data") / "sparse/0/points3D.bin");
     refused("data: --depth needs points to fit the depth maps to");
     EXPECT_EQ(train("scene.ply", 1, {"--depth", at("depth"), "--depth-weight", "0"}).code, 2);
-    EXPECT_EQ(train("scene.ply", 1, {"--depth-weight-end", "nan"}).code, 2);
+    EXPECT_EQ(train("scene.ply", 1, {"--depth-weight", "nan"}).code, 2);
 }
 
 TEST_F(DepthTraining, AnotherMapIsAnotherRun) {

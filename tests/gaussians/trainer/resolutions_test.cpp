@@ -80,7 +80,7 @@ class detailed_cloud : public cloud {
         training_settings out = settings(iterations);
         out.batch = batch;
         out.seed = 5;
-        out.weights.depth = {0.5, 0.5};
+        out.weights.depth = 0.5;
         return out;
     }
 

@@ -231,30 +231,16 @@ TEST(ValidationViews, ScenesWhoseTrainingEndsTeachALastOne) {
 class Validation : public Program {
   protected:
     outcome train(const std::vector<std::string> &more) {
-        std::vector<std::string> all = {"train",
-                                        at("data"),
-                                        "-o",
-                                        at("scene.ply"),
-                                        "--holdout",
-                                        "0",
-                                        "--iterations",
-                                        "40",
-                                        "--seed",
-                                        "7",
-                                        "--batch",
-                                        "1",
-                                        "--density-from",
-                                        "2",
-                                        "--density-every",
-                                        "4",
-                                        "--retire",
-                                        "0.5",
-                                        "--retire-every",
-                                        "4",
-                                        "--log",
-                                        at("log"),
-                                        "--sh-degree",
-                                        "0"};
+        std::vector<std::string> all = {"train",        at("data"),
+                                        "-o",           at("scene.ply"),
+                                        "--holdout",    "0",
+                                        "--iterations", "40",
+                                        "--seed",       "7",
+                                        "--batch",      "1",
+                                        "--schedule",   "from=2,every=4,retire=4",
+                                        "--retire",     "0.5",
+                                        "--log",        at("log"),
+                                        "--sh-degree",  "0"};
         all.insert(all.end(), more.begin(), more.end());
         return splat(all);
     }
@@ -284,8 +270,8 @@ TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
     EXPECT_CONTAINS(page, R"("name": "validation")");
 
     // The same on ranks, and resumed.
-    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27",
-                 "--checkpoint", at("saved")});
+    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27"});
+    fs::rename(at("scene.ply.checkpoint"), at("saved"));
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
     const std::vector<json> on_ranks = lines();

@@ -393,9 +393,8 @@ static bool validate(void *context, quality *mean, quality *training, fault *why
 
 // ---- the log
 
-// By default 200 lines in a run, but one every 100 steps at least.
+// 200 lines in a run, but one every 100 steps at least.
 static int64_t log_interval(const train_options *o) {
-    if (o->log_every > 0) return o->log_every;
     const int64_t part = o->recipe.iterations / 200;
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
@@ -763,7 +762,7 @@ int train_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
     char path[PATH_MAX];
-    if (options.output && !options.checkpoint) {
+    if (options.output) {
         snprintf(path, sizeof path, "%s.checkpoint", options.output);
         options.checkpoint = path;
     }

@@ -13,9 +13,9 @@ C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *listen, *depth, *budget, *resolutions, *from, *validate;
-    int64_t downscale, threshold, holdout, sh_degree, random, log_every, eval_every, checkpoint_every,
-        align_steps;
+        *write_cameras, *listen, *depth, *budget, *resolutions, *schedule, *from,
+        *validate; // checkpoint: of -o
+    int64_t downscale, holdout, sh_degree, random, eval_every, checkpoint_every, align_steps;
     rank_options ranks;
     double memory;
     training_choices recipe;                    // iterations: under a budget, of which they follow, 0

@@ -163,8 +163,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     for (const std::string &file :
          {photo, model, data + "/sparse/0/cameras.bin", data + "/sparse/0/points3D.bin"})
         spares_behind_link(file, train, {});
-    spares(photo, train, {"-o", at("new.ply"), "--checkpoint", photo});
-    spares(model, train, {"-o", at("new.ply"), "--log", model});
+    spares(photo, train, {"-o", at("new.ply"), "--log", photo});
     spares(model, train, {"-o", at("new.ply"), "--write-cameras", model});
     spares_behind_link(photo, finish, {});
     spares(photo, finish, {"-o", at("new.ply"), "--json", photo});

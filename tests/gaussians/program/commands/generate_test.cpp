@@ -69,8 +69,8 @@ TEST_F(Generate, RetirementIsAPartOfTraining) {
     ASSERT_EQ(data.code, 0) << data.err;
     const auto train = [&](const char *to, const char *retired) {
         const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "60", "--max-gaussians",
-                                   "90", "--iterations", "24", "--density-from", "2", "--density-every", "4",
-                                   "--retire", retired, "--retire-every", "8", "--reproducible"});
+                                   "90", "--iterations", "24", "--schedule", "from=2,every=4,retire=8",
+                                   "--retire", retired, "--reproducible"});
         EXPECT_EQ(run.code, 0) << run.err;
         return contents(at(to));
     };

@@ -8,16 +8,16 @@ TEST_F(Program, AFinishedRunGoesOn) {
     write_colmap(at("data"), 20);
     const auto train = [&](const char *iterations, std::vector<std::string> more) {
         std::vector<std::string> all = {
-            "train", at("data"),     "-o",        at("scene.ply"), "--checkpoint-every",
-            "4",     "--checkpoint", at("saved"), "--iterations",  iterations};
+            "train", at("data"),     "-o",      at("scene.ply"), "--checkpoint-every",
+            "4",     "--iterations", iterations};
         all.insert(all.end(), more.begin(), more.end());
         return splat(all);
     };
     ASSERT_EQ(train("4", {}).code, 0);
-    const outcome longer = train("9", {"--resume", at("saved")});
+    const outcome longer = train("9", {"--resume", at("scene.ply.checkpoint")});
     ASSERT_EQ(longer.code, 0) << longer.err;
     EXPECT_CONTAINS(longer.out, "training   5 iterations (9 in all)");
-    const outcome shorter = train("4", {"--resume", at("saved")});
+    const outcome shorter = train("4", {"--resume", at("scene.ply.checkpoint")});
     EXPECT_EQ(shorter.code, 1);
     EXPECT_CONTAINS(shorter.err, "no run with these options has its counts");
 }

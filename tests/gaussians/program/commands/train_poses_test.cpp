@@ -84,10 +84,9 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
                                             at("run.jsonl"),
                                             "--reproducible",
                                             "--checkpoint-every",
-                                            "1",
-                                            "--checkpoint",
-                                            at("kept")};
+                                            "1"};
     run = splat(train);
+    fs::rename(at("scene.ply.checkpoint"), at("kept"));
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, ", 1/2 of the size until 50%\n");
     const std::string log = contents(at("run.jsonl"));
