@@ -34,7 +34,8 @@ static bool read_side(const json_place *place, const char *key, int32_t *out, fa
 
 // Reads which model the lens has, and refuses distortions that are of another.
 static bool read_model(const json_place *place, lens *optics, fault *why) {
-    static const char *const others[] = {"k5", "k6"}; // of models that cannot be read
+    static const char *const names[] = {"p1", "p2", "k5",
+                                        "k6"}; // no fisheye has the first two, no lens the others
     const char *model = NULL;
     if (!json_get_text(place, "camera_model", &model, why)) return false;
     if (model) {
@@ -45,15 +46,14 @@ static bool read_model(const json_place *place, lens *optics, fault *why) {
         optics->fisheye = lens_model_is_fisheye(number);
     }
     if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
-    const lens_parameter *foreign = lens_foreign_distortion(optics);
-    const char *name = foreign ? foreign->name : NULL;
-    double value = foreign ? *lens_value(optics, foreign) : 0;
-    for (size_t i = 0; !name && i < sizeof others / sizeof *others; i++) {
-        if (!json_get_real(place, others[i], &value, why)) return false;
-        if (value != 0) name = others[i];
+    for (int i = optics->fisheye ? 0 : 2; i < 4; i++) {
+        double value = i == 0 ? optics->p1 : i == 1 ? optics->p2 : 0;
+        if (i >= 2 && !json_get_real(place, names[i], &value, why)) return false;
+        if (value != 0)
+            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
+                        place->field, names[i], value);
     }
-    return !name || fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
-                         place->field, name, value);
+    return true;
 }
 
 // Values of this object replace those that the lens has.

@@ -188,7 +188,15 @@ static void put_line(FILE *to, list_kind kind, size_t number, const dataset_view
 static bool write_list(const char *path, list_kind kind, const dataset *data, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    for (size_t i = 0; i < data->view_count; i++) put_line(file.stream, kind, i + 1, &data->views[i]);
+    for (size_t i = 0; i < data->view_count; i++) {
+        const lens *const l = &data->views[i].optics;
+        if (kind == LIST_CAMERAS && !l->fisheye && (l->k3 != 0 || l->k4 != 0)) {
+            output_file_discard(&file);
+            return fail(why, "%s: has a lens with k3, k4 = %g, %g, which no lens of COLMAP has",
+                        data->views[i].name, l->k3, l->k4);
+        }
+        put_line(file.stream, kind, i + 1, &data->views[i]);
+    }
     return output_file_commit(&file, why);
 }
 
