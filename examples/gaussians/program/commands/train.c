@@ -14,6 +14,7 @@
 #include "trainer.h"
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -640,29 +641,52 @@ static bool write_report(const rank_run *r, fault *why) {
     return done;
 }
 
+// The scene's file, which a thread writes while held-out views are measured.
+typedef struct scene_writing {
+    const train_run *run;
+    scene_notes notes;
+    int64_t written, dropped;
+    bool done;
+    fault why;
+} scene_writing;
+
+static void *write_scene(void *context) {
+    scene_writing *const w = context;
+    w->done = scene_pieces_write(w->run->options->output, &w->run->state, 0, &w->notes, &w->written,
+                                 &w->dropped, &w->why);
+    return NULL;
+}
+
 static bool write_results(rank_run *r, fault *why) {
     train_run *const run = r->run;
     const train_options *const o = run->options;
-    int64_t written = 0, dropped = 0;
     // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
     const bool whole =
         o->budget ? run->state.place.progress >= 1 : run->state.place.views >= run->settings.iterations;
     if (run->state.place.scene > 0 && !whole)
         training_state_restart(&run->state, &run->state.distillation.teacher[0]);
-    scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
-    memcpy(notes.background, o->recipe.background, sizeof notes.background);
-    memcpy(notes.offset, run->data.offset, sizeof notes.offset);
+    scene_writing scene = {.run = run,
+                           .notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0}};
+    memcpy(scene.notes.background, o->recipe.background, sizeof scene.notes.background);
+    memcpy(scene.notes.offset, run->data.offset, sizeof scene.notes.offset);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses);
-    if (!align_held_out(r, why) ||
-        !scene_pieces_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
-        return false;
-    if (is_first(r) && o->write_cameras && !train_poses_write(run, why)) return false;
-    if (!run_log_finish(&run->log, &run->state, &run->report, why) || (o->report && !write_report(r, why)))
-        return false;
-    if (is_first(r) && dropped > 0)
-        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
-    if (is_first(r)) print_summary(run, ranks_count(r->group), written);
+    if (!align_held_out(r, why)) return false;
+    pthread_t writer;
+    // Several ranks write together: their exchanges are in order.
+    const bool beside = is_alone(r) && pthread_create(&writer, NULL, write_scene, &scene) == 0;
+    if (!beside) write_scene(&scene);
+    bool done = (beside || scene.done) &&
+                (!is_first(r) || !o->write_cameras || train_poses_write(run, why)) &&
+                run_log_finish(&run->log, &run->state, &run->report, why);
+    if (beside) pthread_join(writer, NULL);
+    if (!scene.done) *why = scene.why;
+    done = done && scene.done && (!o->report || write_report(r, why));
+    if (!done) return false;
+    if (is_first(r) && scene.dropped > 0)
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n",
+                (long long)scene.dropped);
+    if (is_first(r)) print_summary(run, ranks_count(r->group), scene.written);
     return true;
 }
 
