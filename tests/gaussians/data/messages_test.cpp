@@ -239,7 +239,7 @@ class Messages : public Dataset {
 
     const std::string good = "{\"fl_x\":10.5,\"fl_y\":11,\"cx\":4,\"cy\":3.5,\"k1\":0.1,\"frames\":[" +
                              frame("images/a.png") + "," + frame("images/b.png") + "]}";
-    const std::string of_header = "in the header before byte ...: ";
+    const std::string of_header = "at line ...: ";
     std::map<std::string, std::string> pictures;
     files good_archive;     // of a scene of five Gaussians
     std::string scene_file; // empty: the data in the folder are read
@@ -506,9 +506,9 @@ void Messages::add_transforms(std::vector<row> *rows) {
          cloud("", "truncated at byte 0 while reading the PLY header"),
          cloud("obj\n", "at byte 0: not a PLY file"),
          cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
-               "in the header before byte 66: no vertex property 'y'"),
+               "at line 5: no vertex property 'y'"),
          cloud(ply_of_points("binary_big_endian", ""),
-               "at byte 4: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' "
+               "at line 2: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' "
                "can be read"),
          cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3\n"),
                "truncated or damaged: 2 vertices announced, but only 18 bytes follow byte 160"),
@@ -605,23 +605,22 @@ void Messages::add_scenes(std::vector<row> *rows) {
          // ---- PLY
          ply("", "truncated at byte 0 while reading the PLY header"),
          ply("ply\nformat binary_big_endian 1.0\n" + rest,
-             "at byte 4: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' can be read"),
-         ply("ply\nformat binary_little_endian 2.0\n",
-             "at byte 4: format 'binary_little_endian 2.0'; only ..."),
-         ply("ply\n" + rest, "in the header before byte ...: no 'format' line"),
+             "at line 2: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' can be read"),
+         ply("ply\nformat binary_little_endian 2.0\n" + rest,
+             "at line 2: format 'binary_little_endian 2.0'; only ..."),
+         ply("ply\n" + rest, of_header + "the header has no 'format' line"),
          ply("plyx\n" + rest, "at byte 0: not a PLY file"),
          ply("\n", "at byte 0: not a PLY file"),
-         ply(std::string(5000, 'x'), "at byte 0: a header line of more than 1023 bytes"),
-         ply("ply\ncomment " + std::string(5000, 'x'), "at byte 4: a header line of more than 1023 bytes"),
-         ply(start + "end_header\n", "in the header before byte 47: no 'element vertex' line"),
-         ply(start + "element face 1\n", "at byte 36: the first element is 'face'; it must be 'vertex'"),
-         ply(start + "property float x\n", "at byte 36: unexpected header line 'property ...'"),
-         ply("ply\nnonsense\n", "at byte 4: unexpected header line 'nonsense ...'"),
+         ply(start + "end_header\n", "at line 3: the first element must be 'vertex', without lists, not ''"),
+         ply(start + "element face 1\nend_header\n", "at line 4: the first element must be ... not 'face'"),
+         ply(start + "property float x\nx", "at line 3: unexpected header line 'property ...'"),
+         ply("ply\nnonsense\nx", "at line 2: unexpected header line 'nonsense ...'"),
          ply(ply_with("float op", "flaot op"),
-             "at byte ...: vertex property of type 'flaot': not a PLY number type"),
-         ply(ply_with("float op", "list uchar int op"), "at byte ...: a vertex property is a list"),
-         ply(ply_with("opacity", "opacity value"), "at byte ...: malformed property"),
-         ply(ply_header("0", many), "at byte ...: more than 1024 vertex properties"),
+             of_header + "a property of type 'flaot': not a PLY number type"),
+         ply(ply_with("float op", "list uchar int op"),
+             of_header + "the first element must be 'vertex', without lists, not 'vertex'"),
+         ply(ply_with("opacity", "opacity value"), of_header + "malformed property"),
+         ply(ply_header("0", many), "at line 1028: more than 1024 properties"),
          ply(ply_header("1", ply_needed) + std::string(57, '\0'),
              "1 bytes follow the last vertex, at byte ..."),
          ply(ascii + "1 2 x 4 5 6 7 8 9 10 11 12 13 14", "at byte ...: 'x' is not a number of a vertex"),
@@ -637,17 +636,19 @@ void Messages::add_scenes(std::vector<row> *rows) {
          // ---- compressed PLY
          compressed("chunk 1", "chunk 2", of_header + "2 chunks and 1 rows of coefficients for 1 vertices"),
          compressed("vertex 1", "vertex 2147483648",
-                    "at byte ...: unexpected line 'element ...' in the header of a compressed PLY file"),
+                    of_header + "1 chunks and 1 rows of coefficients for 2147483648 ..."),
          compressed("vertex 1", "vertex 2147483647",
                     of_header + "1 chunks and 1 rows of coefficients for 2147483647 ..."),
-         compressed("vertex 1", "vertex -1", "... unexpected line 'element ...' in ..."),
+         compressed("vertex 1", "vertex -1",
+                    of_header + "'-1' is not a number of rows of the element 'vertex'"),
          compressed("sh 1", "sh 0", of_header + "1 chunks and 0 rows of coefficients for 1 vertices"),
-         compressed("float min_y", "float min_x", "... unexpected line 'property ...' in ..."),
-         compressed("uint packed_scale", "int packed_scale", "... unexpected line 'property ...' in ..."),
-         compressed("property uchar f_rest_8\n", "", of_header + "properties are missing"),
-         compressed("property float max_b\n", "", of_header + "properties are missing"),
-         compressed("binary_little_endian", "ascii", "at byte 4: unexpected line 'format ...' in ..."),
-         compressed("mip", std::string(1100, 'x'), "at byte ...: a header line of more than 1023 bytes"),
+         compressed("float min_y", "float min_x", of_header + "property 'min_x' occurs twice"),
+         compressed("property uchar f_rest_8\n", "",
+                    of_header + "elements or properties of a compressed PLY file are missing"),
+         compressed("property float max_b\n", "",
+                    of_header + "elements or properties of a compressed PLY file are missing"),
+         compressed("binary_little_endian", "ascii",
+                    of_header + "elements or properties of a compressed PLY ..."),
          compressed("end_header\n", "end_header\nx",
                     "truncated or damaged: 97 bytes announced, but 98 follow byte ..."),
          compressed("end_header\n" + Bytes().put(-1.0f).text, "end_header\n" + not_finite,
@@ -668,7 +669,7 @@ void Messages::add_scenes(std::vector<row> *rows) {
          gltf(vec3, "'count':20,'type':'VEC3'", beyond("POSITION")),
          gltf(vec3, "'count':2,'sparse':{},'type':'VEC3'", beyond("POSITION")),
          gltf(vec3, "'count':9223372036854775807,'type':'VEC3'", beyond("POSITION")),
-         gltf(vec3, "'count':1,'type':'VEC3'", "attributes of different counts"),
+         gltf(vec3, "'count':1,'type':'VEC3'", "attributes of different ..."),
          gltf("'byteOffset':24", "'byteOffset':157", beyond(khr + ":SCALE")),
          gltf("'byteOffset':24", "'byteOffset':-24", beyond(khr + ":SCALE")),
          gltf("'byteOffset':24", "'byteOffset':9223372036854775807", beyond(khr + ":SCALE")),
@@ -695,7 +696,7 @@ void Messages::add_scenes(std::vector<row> *rows) {
          gltf("'children':[1]", "'children':[0]", "nodes[0]: missing, malformed, a child of two ..."),
          gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ..."),
          gltf("'children':[1]", "'children':[2]", "nodes[2]: missing, ..."),
-         gltf("'children':[1]", "'children':['x']", "nodes[0]: malformed children"),
+         gltf("'children':[1]", "'children':['x']", "nodes[-1]: missing, malformed, a child of two ..."),
          gltf("'children':[1]", "'children':[]", "holds no Gaussians of " + khr),
          gltf("'nodes':[{'children':[1],", nodes + ",{}],'x':[{", "nodes[65]: ... more than 64 deep"),
          gltf("'scene':0", "'scene':0,'scene':0", "at byte ... of the JSON: duplicate object key near ..."),
@@ -709,7 +710,7 @@ void Messages::add_scenes(std::vector<row> *rows) {
     for (const std::string &name : ply_needed) {
         std::vector<std::string> names = ply_needed;
         names.push_back(name);
-        rows->push_back(ply(ply_header("0", names), "at byte ...: property '" + name + "' occurs twice"));
+        rows->push_back(ply(ply_header("0", names), of_header + "property '" + name + "' occurs twice"));
         names.erase(std::find(names.begin(), names.end(), name));
         names.pop_back();
         rows->push_back(ply(ply_header("0", names), of_header + "no vertex property '" + name + "'"));
@@ -717,8 +718,8 @@ void Messages::add_scenes(std::vector<row> *rows) {
     const std::string zeros(56, '\0');
     for (const std::string n :
          {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})
-        rows->push_back(
-            ply(ply_header(n, ply_needed) + zeros, "at byte 36: '" + n + "' is not a number of vertices"));
+        rows->push_back(ply(ply_header(n, ply_needed) + zeros,
+                            "at line 3: '" + n + "' is not a number of rows of the element 'vertex'"));
     for (const std::string n :
          {"2", "2147483648", "4294967296", "4294967297", "9223372036854775808", "18446744073709551615",
           "329406144173384851"}) // the last times 56 overflows to 40

@@ -131,7 +131,7 @@ TEST_F(Transforms, ReadsBlender) {
     // Over (255, 255, 0): nothing, all, a fifth.
     const uint8_t colors[3][3] = {{255, 255, 0}, {200, 100, 50}, {244, 224, 10}};
     for (size_t i = 0; i < 3; i++)
-        for (size_t c = 0; c < 3; c++) EXPECT_EQ(data.views[i].picture.pixels[c], colors[i][c]) << i << c;
+        for (size_t c = 0; c < 3; c++) EXPECT_EQ(data.views[i].picture.pixels[c], colors[i][c]) << i;
     dataset_hold_out(&data, 1); // the data's own choice stands
     EXPECT_FALSE(data.views[1].held_out);
     dataset_close(&data);
