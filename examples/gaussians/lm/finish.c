@@ -99,7 +99,7 @@ static bool start_log(finish *f, fault *why) {
     memcpy(wanted.background, f->background, sizeof wanted.background);
     if (!run_log_open(&f->log, &wanted, why)) return false;
     run_record_text(&f->log.record, "scene", f->options->scene);
-    run_record_options(&f->log.record, f->table, NULL);
+    run_record_options(&f->log.record, f->table);
     run_log_start(&f->log, &(training_state){.gaussians = f->gaussians});
     return true;
 }

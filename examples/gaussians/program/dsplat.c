@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const program_command commands[] = {
-    {"poses", "photographs or a video -> photographs with cameras, by COLMAP", poses_command},
+    {"poses", "photographs -> photographs with cameras, by COLMAP", poses_command},
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
     {"finish", "experimental: a few steps of Levenberg-Marquardt on a trained scene", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},

@@ -33,14 +33,14 @@ typedef struct demo {
 static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
     const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
     const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
-    return map_picture(gaussians, &camera, demo_background, out, why);
+    return map_picture(gaussians, GS_MAX_SH_DEGREE, &camera, demo_background, out, why);
 }
 
 // Renders the targets from the scene, with 8 bits per channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
-        if (!map_picture(gaussians, &camera, demo_background, &d->pictures[i], why) ||
+        if (!map_picture(gaussians, GS_MAX_SH_DEGREE, &camera, demo_background, &d->pictures[i], why) ||
             !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
             return false;
     }

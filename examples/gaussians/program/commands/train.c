@@ -60,9 +60,7 @@ static void print_start(const train_run *run) {
     if (!run->random_start && stereo->views == 0) return;
     printf("start      %zu %s%s", run->data.point_count,
            run->random_start ? "random points" : "points by stereo",
-           run->random_start && run->options->random == 0
-               ? ": the data has none (`dsplat poses DATA --points` finds some)"
-               : "");
+           run->random_start && run->options->random == 0 ? ": the data has none (docs/photographs.md)" : "");
     if (stereo->views > 0)
         printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
     printf("\n");
@@ -363,7 +361,8 @@ static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) 
     if (state->way && state->way->picture)
         return state->way->picture(state, &r->shown, index, out) ||
                fail(why, "%s", ranks_error(state->group));
-    return map_picture(&state->gaussians, &r->shown.views[index].camera, r->shown.background, out, why);
+    return map_picture(&state->gaussians, GS_MAX_SH_DEGREE, &r->shown.views[index].camera,
+                       r->shown.background, out, why);
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
@@ -414,7 +413,7 @@ static void record_settings(run_record *record, const train_run *run) {
     if (run->validation.count > 0) run_record_number(record, "set_aside", (double)run->validation.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table, run->changed);
+    run_record_options(record, run->table);
 }
 
 static run_log_options log_options(const train_run *run) {
@@ -467,7 +466,6 @@ static bool open_page(rank_run *r, fault *why) {
     const live_page_options options = {.listen = o->listen,
                                        .content = r->source.content,
                                        .training = true,
-                                       .cameras = r->source.small,
                                        .most = PAGE_MOST,
                                        .iterations = o->budget ? 0 : o->recipe.iterations,
                                        .patience = LIVE_PAGE_PATIENCE};
@@ -747,8 +745,8 @@ int train_command(int argc, char **argv) {
         .arguments = "DATA -o OUT.ply [options]",
         .summary =
             "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model, "
-            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs or of a "
-            "video. docs/photographs.md has the steps and what is automatic.",
+            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs. "
+            "docs/photographs.md has the steps and what is automatic.",
         .examples = "  dsplat train data/fern -o fern.ply --downscale 4 --report page\n"
                     "  dsplat train data/fern -o fern.ply --budget 30s\n"
                     "  dsplat train data/fern -o fern.ply --holdout 0 --antialias\n"
@@ -767,13 +765,10 @@ int train_command(int argc, char **argv) {
         snprintf(path, sizeof path, "%s.checkpoint", options.output);
         options.checkpoint = path;
     }
-    bool changed[OPTION_ROOM];
-    train_options_changed(&table, changed);
     train_options usual = train_options_default();
     option_table default_table = {0};
     train_options_list(&usual, &default_table);
-    train_run run = {
-        .options = &options, .table = table.rows, .usual = default_table.rows, .changed = changed};
+    train_run run = {.options = &options, .table = table.rows, .usual = default_table.rows};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

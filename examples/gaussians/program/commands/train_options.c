@@ -136,20 +136,6 @@ void train_options_list(train_options *o, option_table *table) {
     density_options_list(&o->recipe.density, table);
 }
 
-static bool is_changed(const option_spec *a, const option_spec *b) {
-    if (a->kind == OPTION_INT) return *(const int64_t *)a->value != *(const int64_t *)b->value;
-    if (a->kind == OPTION_REAL) return *(const double *)a->value != *(const double *)b->value;
-    const char *const x = option_text(a), *const y = option_text(b);
-    return x && y ? strcmp(x, y) != 0 : x != y;
-}
-
-void train_options_changed(const option_table *given, bool *changed) {
-    train_options usual = train_options_default();
-    option_table table = {0};
-    train_options_list(&usual, &table);
-    for (int i = 0; i < given->count; i++) changed[i] = is_changed(&given->rows[i], &table.rows[i]);
-}
-
 static bool make_reproducible(train_options *o, fault *why) {
     if (!o->reproducible) return true;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;

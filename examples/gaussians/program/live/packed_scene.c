@@ -1,82 +1,54 @@
 // SPDX-License-Identifier: MIT
 #include "live/packed_scene.h"
 #include "arrays.h"
-#include "device.h"
-#include "frame.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-// ---- what there is room for: the Gaussians that the pictures miss most
+// ---- what there is room for
 
-typedef struct share {
-    double sum;
+typedef struct weight {
+    double of; // a Gaussian
     int64_t index;
-} share;
+} weight;
 
-static int compare_shares(const void *a, const void *b) { // the largest first
-    const share *x = a, *y = b;
-    if (x->sum != y->sum) return x->sum > y->sum ? -1 : 1;
+// The opacity times the fourth root of the largest area that a Gaussian shows. Without 30% of their Gaussians fox and
+// bonsai have 48 and 34 dB against the whole; by the area itself 33 and 29, by opacity alone 45 and 31.
+static double weight_of(const gs_gaussians *g, int64_t i) {
+    const float *const s = g->log_scale + 3 * i;
+    const double area = exp((double)s[0] + s[1] + s[2] - fmin(fmin(s[0], s[1]), s[2]));
+    return sqrt(sqrt(area)) / (1 + exp(-(double)g->opacity_logit[i]));
+}
+
+static int compare_weights(const void *a, const void *b) { // the largest first
+    const weight *x = a, *y = b;
+    if (x->of != y->of) return x->of > y->of ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
 }
 
 static int compare_indices(const void *a, const void *b) {
-    const share *x = a, *y = b;
+    const weight *x = a, *y = b;
     return (x->index > y->index) - (x->index < y->index);
 }
 
-// The gradient of the sum of an image's red by a splat's red is the splat's contribution.
-static bool add_contributions(frame *f, const gs_gaussians *device, const gs_camera *camera,
-                              gs_splat_grad *splat_grad, share *shares, fault *why) {
-    const size_t pixels = (size_t)camera->width * (size_t)camera->height;
-    float *red = calloc(GS_CHANNELS * pixels, sizeof *red);
-    if (!red) return fail(why, "no memory for a picture of %zu pixels", pixels);
-    for (size_t i = 0; i < pixels; i++) red[i] = 1;
-    frame_render(f, device, 0, camera, (const float[GS_CHANNELS]){0});
-    frame_set_gradient(f, red);
-    free(red);
-    frame_render_backward(f, (distwar_policy){DISTWAR_FIXED, 0}); // the same bits in every run
-    device_download(splat_grad, f->gradient.splat_grad, (size_t)device->count * sizeof *splat_grad);
-    for (int64_t i = 0; i < device->count; i++) shares[i].sum += (double)splat_grad[i].color[0];
-    return true;
-}
-
-static void keep(gs_gaussians *scene, const share *shares, int64_t count) {
-    const gs_arrays arrays = gs_arrays_of(scene);
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int64_t i = 0; i < count; i++)
-            memmove(arrays.of[a] + i * arrays.width[a], arrays.of[a] + shares[i].index * arrays.width[a],
-                    (size_t)arrays.width[a] * sizeof(float));
-    scene->count = count;
-}
-
-bool keep_contributing(gs_gaussians *scene, const gs_gaussians *device, int64_t most,
-                       const gs_camera *cameras, size_t camera_count, fault *why) {
+bool scene_keep_heaviest(gs_gaussians *scene, int64_t most, fault *why) {
     const size_t count = (size_t)scene->count;
     if (scene->count <= most) return true;
-    share *shares = calloc(count, sizeof *shares);
-    gs_splat_grad *splat_grad = calloc(count, sizeof *splat_grad);
-    bool done = shares && splat_grad;
-    if (!done) fail(why, "no memory for the contributions of %zu Gaussians", count);
-    if (done) {
-        for (size_t i = 0; i < count; i++) shares[i].index = (int64_t)i;
-        gs_gaussians copy = device ? (gs_gaussians){0} : device_gaussians_from(scene);
-        frame f = {0};
-        for (size_t c = 0; done && c < camera_count; c++)
-            done = add_contributions(&f, device ? device : &copy, &cameras[c], splat_grad, shares, why);
-        frame_close(&f);
-        device_gaussians_close(&copy);
-    }
-    if (done) {
-        qsort(shares, count, sizeof *shares, compare_shares);
-        qsort(shares, (size_t)most, sizeof *shares, compare_indices);
-        keep(scene, shares, most);
-    }
-    free(shares);
-    free(splat_grad);
-    return done;
+    weight *const weights = malloc(count * sizeof *weights);
+    if (!weights) return fail(why, "no memory for the weights of %zu Gaussians", count);
+    for (int64_t i = 0; i < scene->count; i++) weights[i] = (weight){weight_of(scene, i), i};
+    qsort(weights, count, sizeof *weights, compare_weights);
+    qsort(weights, (size_t)most, sizeof *weights, compare_indices);
+    const gs_arrays arrays = gs_arrays_of(scene);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int64_t i = 0; i < most; i++)
+            memmove(arrays.of[a] + i * arrays.width[a], arrays.of[a] + weights[i].index * arrays.width[a],
+                    (size_t)arrays.width[a] * sizeof(float));
+    scene->count = most;
+    free(weights);
+    return true;
 }
 
 // ---- the streams

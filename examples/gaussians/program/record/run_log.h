@@ -38,7 +38,6 @@ C_LINKAGE_BEGIN
 typedef struct run_setting {
     const char *name, *text; // not owned
     double number;
-    bool changed; // is not the default
 } run_setting;
 
 typedef enum run_event { RUN_STEP, RUN_EVALUATION, RUN_VALIDATION } run_event;
@@ -70,12 +69,9 @@ typedef struct run_record {
 // Add a setting, at most RUN_SETTINGS in all. Texts must outlive the record.
 void run_record_text(run_record *record, const char *name, const char *text);
 void run_record_number(run_record *record, const char *name, double number);
-// Adds the current value of every option. The table's texts and names must outlive the record. changed: for each, whether it
-// has another value than its default; NULL: unknown.
-void run_record_options(run_record *record, const option_spec *table, const bool *changed);
+// Adds the current value of every option. The table's texts and names must outlive the record.
+void run_record_options(run_record *record, const option_spec *table);
 bool run_record_add(run_record *record, const run_point *point, fault *why);
-// Reads the lines of steps, evaluations and validations of a log, also of older ones. Closed also after a failure.
-bool run_record_read(run_record *record, const char *path, fault *why);
 // The last point of an event. NULL if there was none.
 const run_point *run_record_last(const run_record *record, run_event event);
 void run_record_close(run_record *record);

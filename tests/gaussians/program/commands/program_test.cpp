@@ -82,7 +82,6 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"render", "scene.ply"},
         {"render", "scene.ply", "-o", "./scene.ply"},
         {"render", "scene.ply", "-o", "x.png", "--photo"},
-        {"render", "scene.ply", "-o", "x.png", "--cameras", "data", "--photo", "--ortho", "3"},
         {"render", "scene.ply", "-o", "x.png", "--width", "99999"},
         {"eval", "scene.ply"}, // no --cameras
         {"eval", "--cameras", "data"},
@@ -277,22 +276,6 @@ TEST_F(Program, ShowsAnySceneWithoutCameras) {
     EXPECT_GT(middle[0], 200);
     EXPECT_LT(middle[1], 50);
     EXPECT_LT(shown.others({0, 0, 0}), 40 * 30 - 100); // there is space around it
-}
-
-TEST_F(Program, RendersInParallel) {
-    write_colmap(at("data"), 4);
-    const auto shown = [&](float depth, const char *height) {
-        write_scene(at("scene.ply"), 1, 0, 0, depth);
-        const outcome run = splat(
-            {"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--ortho", height});
-        EXPECT_EQ(run.code, 0) << run.err;
-        return picture(at("view.png")).others({0, 0, 0});
-    };
-    const int near = shown(3, "4");
-    EXPECT_GT(near, 4);
-    EXPECT_EQ(shown(9, "4"), near);
-    EXPECT_LT(shown(3, "8"), near);
-    EXPECT_LT(shown(9, "0"), shown(3, "0")) << "in perspective";
 }
 
 TEST_F(Program, AnEmptySceneIsBackground) {
