@@ -2,7 +2,6 @@
 #include "commands/cameras.h"
 #include "camera.h"
 #include "gpu/vector.h"
-#include "measure/maps.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +21,6 @@ static bool mean_up(const target_view *views, size_t count, double out[3]) {
 static void across(const double v[3], const double direction[3], double out[3]) {
     const double along = dot(v, direction);
     for (int i = 0; i < 3; i++) out[i] = v[i] - along * direction[i];
-}
-
-static void scaled(const double v[3], double factor, double out[3]) {
-    for (int i = 0; i < 3; i++) out[i] = factor * v[i];
 }
 
 bool camera_orbit_open(camera_orbit *orbit, const target_view *views, size_t count, fault *why) {
@@ -52,8 +47,7 @@ bool camera_orbit_open(camera_orbit *orbit, const target_view *views, size_t cou
     radius = fmax(radius, 0.1 * distance); // from straight above no direction in the picture is up
     for (int i = 0; i < 3; i++) orbit->center[i] = orbit->focus[i] + height * orbit->up[i];
     cross(orbit->up, first, orbit->axes[1]);
-    scaled(first, radius, orbit->axes[0]);
-    scaled(orbit->axes[1], radius, orbit->axes[1]);
+    for (int i = 0; i < 3; i++) orbit->axes[0][i] = radius * first[i], orbit->axes[1][i] *= radius;
     return true;
 }
 
@@ -73,6 +67,11 @@ void camera_orbit_place(const camera_orbit *orbit, double t, gs_camera *camera) 
 }
 
 // ---- without photographs
+
+static int compare_floats(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
 
 bool camera_around(const gs_gaussians *scene, const double direction[3], gs_camera *camera, double middle[3],
                    fault *why) {

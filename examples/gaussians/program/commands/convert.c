@@ -268,8 +268,7 @@ int convert_command(int argc, char **argv) {
         OPTION("check", &options.check,
                .help = "read the file again and compare its pictures with those before --prune"),
         OPTION("cameras", &options.cameras,
-               .help =
-                   "with --check: compare up to 16 views of this folder; default: eight around the scene"),
+               .help = "with --check: up to 16 views of this folder; default: eight around the scene"),
         DOWNSCALE_OPTION(&options.downscale, "the cameras' pictures"),
         OPTIONS_END};
     const command_spec command = {

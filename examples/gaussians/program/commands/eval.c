@@ -265,24 +265,20 @@ int eval_command(int argc, char **argv) {
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
         OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
-               .help =
-                   "measure every Nth view by name; auto: the held-out views that the scene's file names"),
+               .help = "measure every Nth view by name; auto: those that the scene's file says"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "steps that refine each view's pose on the scene before it is measured"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
-        OPTION(
-            "depth", &options.depth,
-            .help =
-                "measure the error of inverse depth against maps in this folder, NAME.png or NAME.pfm, in units of the scene"),
+        OPTION("depth", &options.depth,
+               .help = "measure inverse depth against maps in this folder, NAME.png or NAME.pfm"),
         OPTION("background", &options.background,
                .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
         OPTION("pictures", &options.pictures,
-               .help =
-                   "write DIR/view_NNNNN.png of each view in order: rendered and photograph side by side"),
+               .help = "write DIR/view_NNNNN.png of each view: rendered, and beside it the photograph"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat eval",

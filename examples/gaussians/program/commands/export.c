@@ -47,11 +47,6 @@ static bool is_chosen(size_t index, const char *name, const void *context) {
     return is_first_of_part(index, c->wanted, c->data->view_count);
 }
 
-static int divisor_of(int width, int height) {
-    const int longer = width > height ? width : height;
-    return (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
-}
-
 static bool make_room(page_source *s, size_t count, fault *why) {
     s->views = calloc(count, sizeof *s->views);
     return s->views || fail(why, "no memory for %zu views", count);
@@ -61,7 +56,8 @@ static bool make_room(page_source *s, size_t count, fault *why) {
 static bool add_view(page_source *s, const page_view *view, const image *picture, fault *why) {
     page_view *const added = &s->views[s->content.view_count++];
     *added = *view;
-    added->divisor = divisor_of(view->camera.width, view->camera.height);
+    const int longer = view->camera.width > view->camera.height ? view->camera.width : view->camera.height;
+    added->divisor = (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
     return !picture || image_downscale(picture, added->divisor, &added->photograph, why);
 }
 

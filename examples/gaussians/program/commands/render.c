@@ -60,11 +60,6 @@ static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, 
     return path_join(path, folder, name, why);
 }
 
-static bool write_frame(const image *picture, const char *folder, int64_t index, fault *why) {
-    char path[PATH_ROOM];
-    return frame_path(path, folder, index, why) && image_write_png(path, picture, why);
-}
-
 // Fails if a photograph is at a path where a frame will be written or removed.
 static bool photographs_are_spared(const render_options *options, const dataset *data, fault *why) {
     char path[PATH_ROOM];
@@ -125,11 +120,12 @@ static bool fly(const render_run *run, fault *why) {
     bool done = true;
     for (int64_t at = 0; at < o->frames && done; at++) {
         gs_camera camera = lens;
+        char path[PATH_ROOM];
         image picture = {0};
         camera_orbit_place(&orbit, (double)at / (double)o->frames, &camera);
         done = map_picture(&run->gaussians, (int)run->options->sh_degree, &camera, run->background, &picture,
                            why) &&
-               write_frame(&picture, o->output, at, why);
+               frame_path(path, o->output, at, why) && image_write_png(path, &picture, why);
         image_close(&picture);
         if (progress_due(&bar)) progress_show(&bar, at + 1, NAN);
     }
@@ -190,10 +186,8 @@ int render_command(int argc, char **argv) {
     const option_spec table[] = {
         OUTPUT_OPTION(&options.output,
                       .help = "the PNG file to write; with --path a folder of frames; required"),
-        OPTION(
-            "cameras", &options.cameras,
-            .help =
-                "take the camera from this folder of photographs; default: a view of the whole scene along +z"),
+        OPTION("cameras", &options.cameras,
+               .help = "take the camera from this folder of photographs; default: the whole scene along +z"),
         OPTION("view", &options.view, .help = "the name of the image whose camera is used, or its index"),
         OPTION("path", &options.path, .choices = path_names,
                .help = "render a flight: an orbit around what the cameras look at"),

@@ -72,14 +72,15 @@ static void print_cpu_time(const train_run *run) {
     static const double of_pixel = 1.5e-5, of_gaussian = 6e-5, wanted = 10; // minutes
     const training_settings *const s = &run->settings;
     const int64_t most = s->density.most_gaussians, first = run->first_gaussians;
-    const double pixels = (double)run->known.pixels / (double)run->split.training;
-    const double each = of_pixel * pixels + of_gaussian * (double)(most > first ? most : first);
-    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN),
-                 minutes = (double)s->iterations * each / cores / 60;
-    const double factor = (double)run->options->downscale * ceil(sqrt(minutes / wanted));
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), each = (double)s->iterations / cores / 60,
+                 pixels = each * of_pixel * (double)run->known.pixels / (double)run->split.training,
+                 gaussians = each * of_gaussian * (double)(most > first ? most : first);
+    const double minutes = pixels + gaussians,
+                 factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
     if (s->budget || minutes < 1) return;
     printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
-    if (minutes > wanted && factor <= 64) printf("; about %g with --downscale %g", wanted, factor);
+    if (minutes > wanted && gaussians < wanted && factor <= 64)
+        printf("; about %g with --downscale %g", wanted, factor);
     if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
     printf("\n");
 }
@@ -405,15 +406,17 @@ static int64_t validation_interval(const train_options *o, int64_t every, bool s
     return every * (part < 1 ? 1 : part);
 }
 
-static void record_settings(run_record *record, const train_run *run) {
+static void start_log(train_run *run) {
     const view_split *split = &run->split;
-    run_record_text(record, "data", run->options->data);
-    run_record_number(record, "views", (double)split->training);
-    run_record_number(record, "held_out", (double)split->held_out);
-    if (run->validation.count > 0) run_record_number(record, "set_aside", (double)run->validation.count);
-    run_record_number(record, "width", split->views[0].camera.width);
-    run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table);
+    const size_t aside = run->validation.count;
+    const run_setting more[] = {{"data", run->options->data, 0},
+                                {"views", NULL, (double)split->training},
+                                {"held_out", NULL, (double)split->held_out},
+                                {"width", NULL, split->views[0].camera.width},
+                                {"height", NULL, split->views[0].camera.height},
+                                {aside > 0 ? "set_aside" : NULL, NULL, (double)aside},
+                                {0}};
+    run_log_start(&run->log, &run->state, more, run->table);
 }
 
 static run_log_options log_options(const train_run *run) {
@@ -445,8 +448,7 @@ static bool open_log(rank_run *r, fault *why) {
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
-    record_settings(&run->log.record, run);
-    run_log_start(&run->log, &run->state);
+    start_log(run);
     return true;
 }
 
@@ -604,10 +606,6 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     return done;
 }
 
-static void close_pictures(page_run *run) {
-    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&run->pictures[i / 3].trio[i % 3]);
-}
-
 // The page of the scene's file, as each of several ranks has only a part of the scene.
 static bool write_page(const train_run *run, const page_run *more, fault *why) {
     const char *const folder = run->options->report;
@@ -635,7 +633,7 @@ static bool write_page(const train_run *run, const page_run *more, fault *why) {
 static bool write_report(const rank_run *r, fault *why) {
     page_run more = {0};
     const bool done = measure_run(r, &more, why) && (!is_first(r) || write_page(r->run, &more, why));
-    close_pictures(&more);
+    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&more.pictures[i / 3].trio[i % 3]);
     return done;
 }
 

@@ -9,20 +9,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-// What tells that a file has been written again.
-typedef struct file_state {
-    struct timespec time;
-    int64_t bytes;
-} file_state;
-
-static bool has_changed(const char *path, file_state *known) {
-    struct stat status;
-    if (stat(path, &status) != 0) return false; // it is being replaced
-    const file_state now = {status.st_mtim, (int64_t)status.st_size};
-    const bool changed = now.time.tv_sec != known->time.tv_sec || now.time.tv_nsec != known->time.tv_nsec ||
-                         now.bytes != known->bytes;
-    *known = now;
-    return changed;
+// Whether a file has been written again; *known: as it was.
+static bool has_changed(const char *path, struct stat *known) {
+    const struct stat before = *known;
+    if (stat(path, known) != 0) return false; // it is being replaced
+    return known->st_mtim.tv_sec != before.st_mtim.tv_sec ||
+           known->st_mtim.tv_nsec != before.st_mtim.tv_nsec || known->st_size != before.st_size;
 }
 
 static bool show(live_page *page, const page_source *source, const char *name, fault *why) {
@@ -34,7 +26,7 @@ static bool show(live_page *page, const page_source *source, const char *name, f
 }
 
 // Until a signal comes.
-static void follow(live_page *page, page_source *source, const page_options *o, file_state known) {
+static void follow(live_page *page, page_source *source, const page_options *o, struct stat known) {
     const struct timespec while_nothing_happens = {.tv_nsec = 100000000};
     while (*stop_request_flag() == 0) {
         fault why;
@@ -48,7 +40,7 @@ static void follow(live_page *page, page_source *source, const page_options *o, 
 static bool serve(const page_options *o, const char *listen, fault *why) {
     page_source source = {0};
     live_page *page = NULL;
-    file_state known = {.bytes = -1};
+    struct stat known = {0};
     has_changed(o->scene, &known);
     bool done = page_source_open(&source, o, NULL, why);
     stop_request_begin(); // before the thread of the server, which inherits nothing that ends the program

@@ -10,9 +10,8 @@
 C_LINKAGE_BEGIN
 
 enum {
-    LIVE_PAGE_REST = 25, // after a copy training goes on for at least so many times as long as it took
-    LIVE_PAGE_PATIENCE =
-        150 // seconds without a request of a page after which a pause ends: a hidden page asks seldom
+    LIVE_PAGE_REST = 25,     // after a copy training goes on for at least so many times as long as it took
+    LIVE_PAGE_PATIENCE = 150 // seconds without a request after which a pause ends: a hidden page asks seldom
 };
 
 typedef struct live_page live_page;

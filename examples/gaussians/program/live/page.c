@@ -3,7 +3,6 @@
 #include "device.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
-#include "files/fault.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -23,25 +22,6 @@ const char *page_name_of(const char *path) {
 
 // ---- parts of HTML
 
-// Text for content and quoted attributes. Bytes that are not UTF-8, or are control characters, become U+FFFD.
-static void put_text(FILE *page, const char *text) {
-    static const struct {
-        char is;
-        const char *written;
-    } special[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        const int length = utf8_length(c);
-        const char *written = length == 0 || (*c < 0x20 && *c != '\t' && *c != '\n') ? "\xef\xbf\xbd" : NULL;
-        for (size_t i = 0; i < sizeof special / sizeof *special && !written; i++)
-            if (*c == special[i].is) written = special[i].written;
-        if (written)
-            fputs(written, page);
-        else
-            fwrite(c, 1, (size_t)length, page);
-        c += length ? length : 1;
-    }
-}
-
 static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < count; i += 3) {
@@ -54,33 +34,29 @@ static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
     }
 }
 
-// A picture as the text of a data URI, for the caller to free(). jpeg: not PNG.
-static char *data_uri(const image *picture, bool jpeg, fault *why) {
+// A picture as a data URI; jpeg: not PNG. null: it has no pixels.
+static bool put_picture(json_writer *json, const char *key, const image *picture, bool jpeg, fault *why) {
     uint8_t *bytes;
     size_t count, length;
     char *text = NULL;
+    if (!picture->pixels) {
+        json_put_text(json, key, NULL);
+        return true;
+    }
     if (!(jpeg ? image_encode_jpeg(picture, PHOTOGRAPH_QUALITY, &bytes, &count, why)
                : image_encode_png(picture, &bytes, &count, why)))
-        return NULL;
+        return false;
     FILE *const stream = memory_stream_open(&text, &length);
     if (stream) {
         fputs(jpeg ? "data:image/jpeg;base64," : "data:image/png;base64,", stream);
         put_base64(stream, bytes, count);
-        if (!memory_stream_close(stream)) {
-            free(text);
-            text = NULL;
-        }
     }
+    const bool done =
+        (stream && memory_stream_close(stream)) || fail(why, "no memory for a picture of %zu bytes", count);
+    if (done) json_put_text(json, key, text);
+    free(text);
     free(bytes);
-    if (!text) fail(why, "no memory for a picture of %zu bytes", count);
-    return text;
-}
-
-static bool put_picture(json_writer *json, const char *key, const image *picture, bool jpeg, fault *why) {
-    char *const uri = picture->pixels ? data_uri(picture, jpeg, why) : NULL;
-    json_put_text(json, key, uri);
-    free(uri);
-    return uri || !picture->pixels;
+    return done;
 }
 
 // ---- the facts: of the views
@@ -227,34 +203,15 @@ static bool describe_run(json_writer *json, const page_content *c, fault *why) {
 
 // ---- of the scene
 
-static void describe_notes(json_writer *json, const page_content *c, const packed_scene *packed) {
-    char text[192];
-    json_begin(json, "notes", '[');
-    if (c->total > c->scene->count) {
-        snprintf(text, sizeof text, "The %lld Gaussians of least opacity and size were left out.",
-                 (long long)(c->total - c->scene->count));
-        json_put_text(json, NULL, text);
-    }
-    const int used =
-        snprintf(text, sizeof text, "Coordinates are stored with 16 bits, other values with 8 to 10");
-    if (packed->sh_degree > 0)
-        snprintf(text + used, sizeof text - (size_t)used, ", harmonics in steps of %.2g.", packed->step);
-    else
-        snprintf(text + used, sizeof text - (size_t)used, "%s",
-                 packed->whole_degree > 0 ? "; harmonics are left out." : ".");
-    json_put_text(json, NULL, text);
-    json_end(json, ']');
-}
-
 // The facts that change while a scene is trained.
 static void describe_scene(json_writer *json, const page_content *c, const packed_scene *packed) {
     json_put_integer(json, "count", packed->count);
     json_put_integer(json, "total", c->total);
     json_put_integer(json, "degree", packed->sh_degree);
+    json_put_integer(json, "whole_degree", packed->whole_degree);
     json_put_number(json, "step", packed->sh_degree ? packed->step : 0);
     json_put_boolean(json, "antialias", packed->antialias);
     describe_curves(json, c->record);
-    describe_notes(json, c, packed);
 }
 
 static bool describe(json_writer *json, const page_content *c, const packed_scene *packed, fault *why) {
@@ -304,22 +261,17 @@ static void put_stream(FILE *page, const char *id, const packed_stream *stream) 
     fputs("</script>\n", page);
 }
 
-// The file with content in place of its marks.
+// The file with data in place of its mark.
 static bool put_page(FILE *page, const page_content *content, const packed_scene *packed, fault *why) {
-    static const char *const marks[] = {"@TITLE@", "@TITLE@", "@DATA@"};
-    const char *at = live_page_html;
-    for (int m = 0; m < 3; m++) {
-        const char *const next = strstr(at, marks[m]);
-        fwrite(at, 1, (size_t)(next - at), page);
-        at = next + strlen(marks[m]);
-        if (m < 2) put_text(page, content->title);
-    }
+    static const char mark[] = "@DATA@";
+    const char *const at = strstr(live_page_html, mark);
+    fwrite(live_page_html, 1, (size_t)(at - live_page_html), page);
     if (!put_facts(page, content, packed, why)) return false;
     if (content->scene) {
         put_stream(page, "gaussians", &packed->gaussians);
         put_stream(page, "harmonics", &packed->harmonics);
     }
-    fputs(at, page);
+    fputs(at + strlen(mark), page);
     return true;
 }
 

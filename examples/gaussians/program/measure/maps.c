@@ -23,11 +23,6 @@ bool map_picture(const gs_gaussians *device, int sh_degree, const gs_camera *cam
     return done;
 }
 
-int compare_floats(const void *a, const void *b) {
-    const float *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 // Makes a gray picture of the differences.
 static bool subtract(const image *a, const image *b, image *out, fault *why) {
     if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;

@@ -10,7 +10,6 @@ C_LINKAGE_BEGIN
 // A picture of the scene, which is on the device; with harmonics up to a degree, or all if it has fewer.
 bool map_picture(const gs_gaussians *device, int sh_degree, const gs_camera *camera,
                  const float background[GS_CHANNELS], image *out, fault *why);
-int compare_floats(const void *a, const void *b); // for qsort, rising
 
 enum { FULL_ERROR = 64 }; // of 255: the brightest error
 

@@ -3,7 +3,6 @@
 #include "device.h"
 #include "gpu/growing.h"
 #include "record/signals.h"
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,31 +13,6 @@
 // ---- the record
 
 static const char *const event_names[] = {"step", "evaluation", "validation"};
-
-static run_setting *next_setting(run_record *record) {
-    assert(record->setting_count < RUN_SETTINGS);
-    return &record->settings[record->setting_count++];
-}
-
-void run_record_text(run_record *record, const char *name, const char *text) {
-    *next_setting(record) = (run_setting){.name = name, .text = text};
-}
-
-void run_record_number(run_record *record, const char *name, double number) {
-    *next_setting(record) = (run_setting){.name = name, .number = number};
-}
-
-void run_record_options(run_record *record, const option_spec *table) {
-    for (const option_spec *option = table; option->kind != OPTION_END; option++) {
-        const char *text = option_text(option);
-        if (option->kind == OPTION_INT)
-            run_record_number(record, option->name, (double)*(const int64_t *)option->value);
-        else if (option->kind == OPTION_REAL)
-            run_record_number(record, option->name, *(const double *)option->value);
-        else if (text) // a text option that was not given is left out
-            run_record_text(record, option->name, text);
-    }
-}
 
 bool run_record_add(run_record *record, const run_point *point, fault *why) {
     return append(&record->points, &record->count, &record->room, point, sizeof *point) ||
@@ -95,7 +69,17 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
     return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
 }
 
-void run_log_start(run_log *log, const training_state *state) {
+static void put_option(json_writer *json, const option_spec *option) {
+    if (option->kind == OPTION_INT)
+        json_put_number(json, option->name, (double)*(const int64_t *)option->value);
+    else if (option->kind == OPTION_REAL)
+        json_put_number(json, option->name, *(const double *)option->value);
+    else if (option_text(option)) // a text option that was not given is left out
+        json_put_text(json, option->name, option_text(option));
+}
+
+void run_log_start(run_log *log, const training_state *state, const run_setting *more,
+                   const option_spec *table) {
     log->last_step = state->place.views;
     log->last_gaussians = training_state_count(state);
     json_writer json;
@@ -106,13 +90,12 @@ void run_log_start(run_log *log, const training_state *state) {
     json_put_integer(&json, "iteration", state->place.views);
     json_put_integer(&json, "gaussians", training_state_count(state));
     json_begin(&json, "settings", '{');
-    for (size_t i = 0; i < log->record.setting_count; i++) {
-        const run_setting *setting = &log->record.settings[i];
-        if (setting->text)
-            json_put_text(&json, setting->name, setting->text);
+    for (; more->name; more++)
+        if (more->text)
+            json_put_text(&json, more->name, more->text);
         else
-            json_put_number(&json, setting->name, setting->number);
-    }
+            json_put_number(&json, more->name, more->number);
+    for (; table->kind != OPTION_END; table++) put_option(&json, table);
     json_end(&json, '}');
     run_log_end_line(log, &json);
 }
