@@ -21,19 +21,6 @@ class Program : public ProgramTest {
     outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
 };
 
-// The first value in the strategy's row of the demo's table.
-inline double table_value(const std::string &text, const std::string &strategy,
-                          const std::string &threshold) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string first, second;
-        double value;
-        if (words >> first >> second >> value && first == strategy && second == threshold) return value;
-    }
-    return NAN;
-}
-
 class bytes {
     std::ofstream file;
 

@@ -61,9 +61,7 @@ static void print_start(const train_run *run) {
     if (!run->random_start && stereo->views == 0) return;
     printf("start      %zu %s%s", run->data.point_count,
            run->random_start ? "random points" : "points by stereo",
-           run->random_start && run->options->random == 0
-               ? ": the data has none (`dsplat poses DATA --points` finds some)"
-               : "");
+           run->random_start && run->options->random == 0 ? ": the data has none (docs/photographs.md)" : "");
     if (stereo->views > 0)
         printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
     printf("\n");
@@ -75,14 +73,15 @@ static void print_cpu_time(const train_run *run) {
     static const double of_pixel = 1.5e-5, of_gaussian = 6e-5, wanted = 10; // minutes
     const training_settings *const s = &run->settings;
     const int64_t most = s->density.most_gaussians, first = run->first_gaussians;
-    const double pixels = (double)run->known.pixels / (double)run->split.training;
-    const double each = of_pixel * pixels + of_gaussian * (double)(most > first ? most : first);
-    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN),
-                 minutes = (double)s->iterations * each / cores / 60;
-    const double factor = (double)run->options->downscale * ceil(sqrt(minutes / wanted));
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), each = (double)s->iterations / cores / 60,
+                 pixels = each * of_pixel * (double)run->known.pixels / (double)run->split.training,
+                 gaussians = each * of_gaussian * (double)(most > first ? most : first);
+    const double minutes = pixels + gaussians,
+                 factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
     if (s->budget || minutes < 1) return;
     printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
-    if (minutes > wanted && factor <= 64) printf("; about %g with --downscale %g", wanted, factor);
+    if (minutes > wanted && gaussians < wanted && factor <= 64)
+        printf("; about %g with --downscale %g", wanted, factor);
     if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
     printf("\n");
 }
@@ -364,7 +363,8 @@ static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) 
     if (state->way && state->way->picture)
         return state->way->picture(state, &r->shown, index, out) ||
                fail(why, "%s", ranks_error(state->group));
-    return map_picture(&state->gaussians, &r->shown.views[index].camera, r->shown.background, out, why);
+    return map_picture(&state->gaussians, GS_MAX_SH_DEGREE, &r->shown.views[index].camera,
+                       r->shown.background, out, why);
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
@@ -406,15 +406,17 @@ static int64_t validation_interval(const train_options *o, int64_t every, bool s
     return every * (part < 1 ? 1 : part);
 }
 
-static void record_settings(run_record *record, const train_run *run) {
+static void start_log(train_run *run) {
     const view_split *split = &run->split;
-    run_record_text(record, "data", run->options->data);
-    run_record_number(record, "views", (double)split->training);
-    run_record_number(record, "held_out", (double)split->held_out);
-    if (run->validation.count > 0) run_record_number(record, "set_aside", (double)run->validation.count);
-    run_record_number(record, "width", split->views[0].camera.width);
-    run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table, run->changed);
+    const size_t aside = run->validation.count;
+    const run_setting more[] = {{"data", run->options->data, 0},
+                                {"views", NULL, (double)split->training},
+                                {"held_out", NULL, (double)split->held_out},
+                                {"width", NULL, split->views[0].camera.width},
+                                {"height", NULL, split->views[0].camera.height},
+                                {aside > 0 ? "set_aside" : NULL, NULL, (double)aside},
+                                {0}};
+    run_log_start(&run->log, &run->state, more, run->table);
 }
 
 static run_log_options log_options(const train_run *run) {
@@ -446,8 +448,7 @@ static bool open_log(rank_run *r, fault *why) {
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
-    record_settings(&run->log.record, run);
-    run_log_start(&run->log, &run->state);
+    start_log(run);
     return true;
 }
 
@@ -467,7 +468,6 @@ static bool open_page(rank_run *r, fault *why) {
     const live_page_options options = {.listen = o->listen,
                                        .content = r->source.content,
                                        .training = true,
-                                       .cameras = r->source.small,
                                        .most = PAGE_MOST,
                                        .iterations = o->budget ? 0 : o->recipe.iterations,
                                        .patience = LIVE_PAGE_PATIENCE};
@@ -606,10 +606,6 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     return done;
 }
 
-static void close_pictures(page_run *run) {
-    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&run->pictures[i / 3].trio[i % 3]);
-}
-
 // The page of the scene's file, as each of several ranks has only a part of the scene.
 static bool write_page(const train_run *run, const page_run *more, fault *why) {
     const char *const folder = run->options->report;
@@ -637,7 +633,7 @@ static bool write_page(const train_run *run, const page_run *more, fault *why) {
 static bool write_report(const rank_run *r, fault *why) {
     page_run more = {0};
     const bool done = measure_run(r, &more, why) && (!is_first(r) || write_page(r->run, &more, why));
-    close_pictures(&more);
+    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&more.pictures[i / 3].trio[i % 3]);
     return done;
 }
 
@@ -770,8 +766,8 @@ int train_command(int argc, char **argv) {
         .arguments = "DATA -o OUT.ply [options]",
         .summary =
             "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model, "
-            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs or of a "
-            "video. docs/photographs.md has the steps and what is automatic.",
+            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs. "
+            "docs/photographs.md has the steps and what is automatic.",
         .examples = "  dsplat train data/fern -o fern.ply --downscale 4 --report page\n"
                     "  dsplat train data/fern -o fern.ply --budget 30s\n"
                     "  dsplat train data/fern -o fern.ply --holdout 0 --antialias\n"
@@ -790,13 +786,10 @@ int train_command(int argc, char **argv) {
         snprintf(path, sizeof path, "%s.checkpoint", options.output);
         options.checkpoint = path;
     }
-    bool changed[OPTION_ROOM];
-    train_options_changed(&table, changed);
     train_options usual = train_options_default();
     option_table default_table = {0};
     train_options_list(&usual, &default_table);
-    train_run run = {
-        .options = &options, .table = table.rows, .usual = default_table.rows, .changed = changed};
+    train_run run = {.options = &options, .table = table.rows, .usual = default_table.rows};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

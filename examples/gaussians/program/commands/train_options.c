@@ -121,13 +121,6 @@ void train_options_list(train_options *o, option_table *table) {
     density_options_list(&o->recipe.density, table);
 }
 
-void train_options_changed(const option_table *given, bool *changed) {
-    train_options usual = train_options_default();
-    option_table table = {0};
-    train_options_list(&usual, &table);
-    for (int i = 0; i < given->count; i++) changed[i] = option_differs(&given->rows[i], &table.rows[i]);
-}
-
 static bool make_reproducible(train_options *o, fault *why) {
     if (!o->reproducible) return true;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;

@@ -166,20 +166,5 @@ TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
                     "--gpus starts ranks of its own, and this is one of 2 that a launcher has started");
 }
 
-TEST_F(Hosts, ShowTheSame) {
-    write_colmap(at("data"), 30);
-    ASSERT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 0, {})).code, 0);
-    const std::string scene = at("scene.ply").string(), data = at("data").string();
-    const std::string expected = run(DSPLAT_PROGRAM, {"eval", scene, "--cameras", data, "--all"}).out;
-    const int port = free_port();
-    for (int r = 0; r < 2; r++)
-        start(r, 2, port, {"eval", scene, "--cameras", data, "--all", "--nccl", FAKE_NCCL});
-    for (int r = 0; r < 2; r++) {
-        const outcome got = end_of(r);
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_EQ(got.out, r == 0 ? expected : "");
-    }
-}
-
 } // namespace
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The program's commands train, render and demo, and what all commands share.
+// The program's commands train and render, and what all commands share.
 #include "program_run.h"
 #include "distwar_gs.h"
 #include <chrono>
 
 namespace {
 
-const char *const commands[] = {"train", "render", "eval", "info", "generate", "demo"};
+const char *const commands[] = {"train", "render", "eval", "info", "generate"};
 
 TEST_F(Program, WithoutACommandExplainsItself) {
     outcome run = splat({});
@@ -90,8 +90,8 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"info"},
         {"info", "a.ply", "b.ply"},
         {"info", "a.ply", "--json", "a.ply"},
-        {"demo", "something"},
-        {"demo", "--unknown"},
+        {"generate", "something", "more"},
+        {"generate", "--unknown"},
     };
     for (const auto &arguments : wrong) {
         outcome run = splat(arguments);
@@ -100,37 +100,6 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         EXPECT_CONTAINS(run.err, "dsplat");
     }
     EXPECT_EQ(files_in_folder(), 0u);
-}
-
-TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
-    outcome run =
-        splat({"demo", "-o", at("demo"), "--iterations", "12", "--width", "48", "--gaussians", "1000"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_EQ(run.err, ""); // no progress where there is no terminal
-    auto [before, after] = change(run.out, "PSNR");
-    EXPECT_GT(after, before + 1) << run.out;
-    auto [first, last] = change(run.out, "loss");
-    EXPECT_LT(last, first) << run.out;
-    const double atomic = table_value(run.out, "atomic", "-");
-    for (int r = DISTWAR_ATOMIC + 1; r < DISTWAR_STRATEGY_COUNT; r++) {
-        if (!gs_has_strategy(distwar_strategy(r))) continue;
-        const char *name = distwar_strategy_name(distwar_strategy(r));
-        double value = table_value(run.out, name, "0");                 // adds, or on a GPU milliseconds
-        if (std::isnan(value)) value = table_value(run.out, name, "-"); // it has no threshold
-        EXPECT_GT(value, 0) << name << "\n" << run.out;
-        if (std::string(gs_backend()) == "simt") {
-            EXPECT_LT(value, atomic / 2) << name << "\n" << run.out;
-        }
-    }
-    EXPECT_GT(atomic, 0) << run.out;
-    picture row(at("demo") / "demo.png");
-    EXPECT_EQ(row.width, 3 * 480 + 2 * 4); // larger than what was trained on
-    EXPECT_EQ(row.height, 360);
-    gs_gaussians scene;
-    fault why;
-    ASSERT_TRUE(scene_read((at("demo") / "demo.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
-    EXPECT_GT(scene.count, 1000);
-    scene_close(&scene);
 }
 
 TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
@@ -385,11 +354,6 @@ TEST_F(Program, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
         EXPECT_EQ(run.code, 1);
         EXPECT_CONTAINS(run.err, output.string());
     }
-    std::ofstream(at("file")) << "not a folder";
-    outcome run = splat({"demo", "-o", at("file")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, at("file").string());
-    EXPECT_EQ(contents(at("file")), "not a folder");
 }
 
 } // namespace

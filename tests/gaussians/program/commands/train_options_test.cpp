@@ -74,14 +74,6 @@ TEST(TrainOptions, ACheckpointRecordsExactlyThoseThatDecideTheIterations) {
     for (const std::string &name : free_names) EXPECT_TRUE(names.count(name)) << name;
 }
 
-TEST(TrainOptions, KnowTheirDefaults) {
-    table given;
-    bool changed[OPTION_ROOM];
-    for (int i = 0; i < given.list.count; i += 2) change(given.rows[i]);
-    train_options_changed(&given.list, changed);
-    for (int i = 0; i < given.list.count; i++) EXPECT_EQ(changed[i], i % 2 == 0) << given.rows[i].name;
-}
-
 TEST(TrainOptions, DescribeEveryOption) {
     const table t;
     for (int i = 0; i < t.list.count; i++) {
