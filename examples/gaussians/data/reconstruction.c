@@ -66,24 +66,35 @@ static bool is_near(const double place[3]) {
     return hypot(hypot(place[0], place[1]), place[2]) <= 1e18;
 }
 
+// A copy with / where paths of Windows have \\, and without "./"; NULL: no memory.
+static char *copy_path(const char *path) {
+    while (path[0] == '.' && (path[1] == '/' || path[1] == '\\')) path += 2;
+    char *const copy = strdup(path);
+    for (char *c = copy; c && *c; c++)
+        if (*c == '\\') *c = '/';
+    return copy;
+}
+
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
                              const reconstruction_view *view, fault *why) {
     reconstruction_view added = *view;
     const double *const t = view->translation;
     fault reason;
-    if (!path_stays_inside(name))
-        return fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
+    bool done = false;
     if (!lens_check(&added.optics, &reason)) return fail_at(why, place, "the camera has %s", reason.text);
     if (!is_near(t))
         return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
-    added.name = strdup(name);
-    added.mask = added.name && view->mask ? strdup(view->mask) : NULL;
-    if (added.name && (!view->mask || added.mask) &&
-        append(&r->views, &r->view_count, &r->view_room, &added, sizeof added))
-        return true;
-    free(added.name);
-    free(added.mask);
-    return fail_at(why, place, "no memory for %zu images", r->view_count + 1);
+    added.name = copy_path(name);
+    added.mask = view->mask ? copy_path(view->mask) : NULL;
+    if (!added.name || (view->mask && !added.mask))
+        fail_at(why, place, "no memory for the name of image %zu", r->view_count + 1);
+    else if (!path_stays_inside(added.name) || (added.mask && !path_stays_inside(added.mask)))
+        fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
+    else
+        done = append(&r->views, &r->view_count, &r->view_room, &added, sizeof added) ||
+               fail_at(why, place, "no memory for %zu images", r->view_count + 1);
+    if (!done) free(added.name), free(added.mask);
+    return done;
 }
 
 bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],

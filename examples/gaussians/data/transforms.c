@@ -107,9 +107,21 @@ static bool read_path(const json_place *place, const char *key, const char **out
                 *out);
 }
 
-static bool read_frame(const json_place *place, uint64_t number, const lens *common, bool held_out,
-                       reconstruction *out, fault *why) {
-    reconstruction_view view = {.optics = *common, .held_out = held_out};
+// nerfstudio's lists of a split: whether the document's list has the name.
+static bool is_listed(const json_t *document, const char *list, const char *name) {
+    const json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(document, list), i, one) {
+        const char *text = json_string_value(one);
+        while (text && strncmp(text, "./", 2) == 0) text += 2;
+        if (text && strcmp(text, name) == 0) return true;
+    }
+    return false;
+}
+
+static bool read_frame(const json_place *place, uint64_t number, const lens *common, const json_t *document,
+                       bool held_out, reconstruction *out, fault *why) {
+    reconstruction_view view = {.optics = *common};
     const record_place record = {place->path, "frames", number};
     const char *name = NULL, *mask = NULL;
     if (!json_is_object(place->object)) return fail_at(why, &record, "must be an object");
@@ -117,6 +129,8 @@ static bool read_frame(const json_place *place, uint64_t number, const lens *com
         return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
     view.mask = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
+    view.held_out =
+        held_out || is_listed(document, "test_filenames", name) || is_listed(document, "val_filenames", name);
     if (!read_lens(place, &view.optics, why) || !read_pose(place, name, out, &view, why)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
         return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);
@@ -147,7 +161,7 @@ static bool read_document(const char *path, const char *folder, const json_t *do
     for (size_t i = 0; i < json_array_size(frames); i++) {
         place.object = json_array_get(frames, i);
         snprintf(place.field, sizeof place.field, "frames[%zu].", i);
-        if (!read_frame(&place, i, &common, held_out, out, why)) return false;
+        if (!read_frame(&place, i, &common, document, held_out, out, why)) return false;
     }
     return true;
 }

@@ -22,7 +22,8 @@ bool transforms_are_in(const char *folder);
 // - ply_file_path (inside FOLDER): the points to start from (ply_read_points), in the world of transform_matrix.
 //   nerfstudio's applied_transform is in both already, so it is ignored as other keys are. Without that key
 //   colmap_load_points of FOLDER.
-// All but frames may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
+// - test_filenames, val_filenames: nerfstudio's lists of frames that are held out.
+// All but frames and these may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
 // the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
 // ...) are ignored.
 //

@@ -470,6 +470,8 @@ void Messages::add_transforms(std::vector<row> *rows) {
                  "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
                  "fisheye's picture folds over 46.8 degrees off the axis; ..."),
          second("7", "frames[1]: must be an object"),
+         second(frame("m\\\\..\\\\..\\\\a"),
+                "frames[1]: image name 'm\\..\\..\\a' is empty or leaves the images folder"),
          second("{}", "frames[1].file_path: is missing"),
          second("{\"file_path\":7}", "frames[1].file_path: must be a string"),
          second(frame("./images/a.png"), "two images are named 'images/a.png'"),
@@ -660,6 +662,9 @@ void Messages::add_scenes(std::vector<row> *rows) {
               khr + ": kernel 'disc', colorSpace 'srgb_rec709_display'; only 'ellipse' and "
                     "'srgb_rec709_display' can be read"),
          gltf("srgb_rec709", "lin_rec709", khr + ": ... colorSpace 'lin_rec709_display'; only ..."),
+         gltf(
+             "'kernel':", "'extensions':{'KHR_gaussian_splatting_compression_spz_2':{}},'kernel':",
+             "its Gaussians are compressed by KHR_gaussian_splatting_compression_spz_2, which cannot be read; ..."),
          gltf("'kernel':'ellipse',", "", khr + ": kernel '', ..."),
          gltf("'KHR_gaussian_splatting:SCALE':1,", "", beyond(khr + ":SCALE")),
          gltf("'KHR_gaussian_splatting:SH_DEGREE_1_COEF_1':6,", "", beyond(khr + ":SH_DEGREE_1_COEF_1")),

@@ -379,3 +379,27 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
     EXPECT_FALSE(load(&why));
     EXPECT_TRUE(contains(why, train + ": at line 1")) << why.text;
 }
+
+// ---- as public reports have them
+
+// A mark of UTF-8 and paths of Windows.
+TEST_F(Transforms, ReadsFilesOfWindows) {
+    touch("images/a.png");
+    touch("images/a_mask.png");
+    ASSERT_TRUE(load("\xef\xbb\xbf" + ngp +
+                     frame(".\\\\images\\\\a.png", straight, ",\"mask_path\":\"images\\\\a_mask.png\"") +
+                     "]}"))
+        << why.text;
+    EXPECT_STREQ(got.views[0].name, "images/a.png");
+    EXPECT_STREQ(got.views[0].mask, "images/a_mask.png");
+}
+
+TEST_F(Transforms, TakesTheSplitOfNerfstudio) {
+    for (const char *name : {"a.png", "b.png", "c.png"}) touch(name);
+    ASSERT_TRUE(load(
+        "{\"fl_x\":9,\"train_filenames\":[\"a.png\"],\"val_filenames\":[\"./b.png\"],\"test_filenames\":[\"c.png\"],"
+        "\"frames\":[" +
+        frame("a.png") + "," + frame("./b.png") + "," + frame("c.png") + "]}"))
+        << why.text;
+    EXPECT_TRUE(!got.views[0].held_out && got.views[1].held_out && got.views[2].held_out);
+}

@@ -119,6 +119,11 @@ static int degree_of(const json_t *attributes) {
 static bool check_extension(const gltf *f, const json_t *primitive, const json_t *extension) {
     const char *const kernel = json_string_value(json_object_get(extension, "kernel"));
     const char *const space = json_string_value(json_object_get(extension, "colorSpace"));
+    const json_t *const packed = json_object_get(extension, "extensions");
+    if (json_object_size(packed) > 0)
+        return fail(f->why,
+                    "%s: its Gaussians are compressed by %.60s, which cannot be read; export .spz or .ply",
+                    f->path, json_object_iter_key(json_object_iter((json_t *)(uintptr_t)packed)));
     if (whole(primitive, "mode", 4) != 0)
         return fail(f->why, "%s: a primitive with " EXTENSION " must have mode 0", f->path);
     return (kernel && strcmp(kernel, "ellipse") == 0 && space && strcmp(space, "srgb_rec709_display") == 0) ||
