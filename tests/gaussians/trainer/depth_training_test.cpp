@@ -28,9 +28,12 @@ class DepthTraining : public Program {
         const std::string json = contents(at("eval.json"));
         const size_t mean = json.find("\"mean\""), value = json.find("\"depth_error\":", mean);
         EXPECT_NE(value, std::string::npos) << json;
-        return value == std::string::npos
-                   ? NAN
-                   : std::strtod(json.c_str() + value + strlen("\"depth_error\":"), nullptr);
+        if (value == std::string::npos) return NAN;
+        const char *const text = json.c_str() + value + strlen("\"depth_error\":");
+        char *end = nullptr;
+        const double error = std::strtod(text, &end);
+        EXPECT_NE(end, text) << "not a number: " << json;
+        return error;
     }
 };
 

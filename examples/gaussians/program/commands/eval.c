@@ -54,8 +54,8 @@ static bool open_views(evaluation *e, fault *why) {
         const dataset_view *view = &data->views[i];
         if (!is_measured(e->options, view)) continue;
         if (!target_view_list(&e->views[e->count], view, why)) return false;
-        target_view_upload(&e->views[e->count], false);
-        e->views[e->count++].depth_on_host = view->depth;
+        e->views[e->count].depth_on_host = view->depth;
+        target_view_upload(&e->views[e->count++], false);
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
