@@ -221,25 +221,23 @@ bool lens_is_ideal(const lens *optics) {
     return true;
 }
 
-// 1 + k1 s + k2 s^2 + k3 s^3 + k4 s^4, with the weights 1; with 3, 5, 7, 9 the derivative by r of r times it, s = r^2.
-static double radial(const lens *optics, double s, const double weight[4]) {
-    return 1 + s * (weight[0] * optics->k1 +
-                    s * (weight[1] * optics->k2 + s * (weight[2] * optics->k3 + s * weight[3] * optics->k4)));
+// The derivative by r of r (1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8), of s = r^2.
+static double slope(const lens *optics, double s) {
+    return 1 + s * (3 * optics->k1 + s * (5 * optics->k2 + s * (7 * optics->k3 + s * 9 * optics->k4)));
 }
 
-// The smallest r^2 where r times the radial factor stops growing; infinity if it grows up to 89 degrees off the axis.
+// The smallest r^2 where that is 0; infinity if there is none up to 89 degrees off the axis.
 static double fold(const lens *optics) {
     enum { STEPS = 356, HALVINGS = 200 }; // a fold within a quarter of a degree may be missed
-    const double slope[4] = {3, 5, 7, 9}, quarter = acos(-1) / 720;
     double low = 0, high = 0;
     for (int i = 1; i <= STEPS && low == high; i++) {
-        high = pow(tan(i * quarter), 2);
-        if (radial(optics, high, slope) > 0) low = high;
+        high = pow(tan(i * acos(-1) / 720), 2);
+        if (slope(optics, high) > 0) low = high;
     }
     if (low == high) return INFINITY;
     for (int i = 0; i < HALVINGS; i++) {
         const double middle = (low + high) / 2;
-        *(radial(optics, middle, slope) > 0 ? &low : &high) = middle;
+        *(slope(optics, middle) > 0 ? &low : &high) = middle;
     }
     return low;
 }
@@ -279,7 +277,8 @@ static void distort_by_brown(const distortion *d, double x, double y, double out
         const double back = sqrt(d->limit / square);
         x *= back, y *= back, square = d->limit;
     }
-    const double factor = radial(optics, square, (const double[4]){1, 1, 1, 1});
+    const double factor =
+        1 + square * (optics->k1 + square * (optics->k2 + square * (optics->k3 + square * optics->k4)));
     out[0] = x * factor + 2 * p1 * x * y + p2 * (square + 2 * x * x);
     out[1] = y * factor + 2 * p2 * x * y + p1 * (square + 2 * y * y);
 }

@@ -66,7 +66,7 @@ static bool is_near(const double place[3]) {
     return hypot(hypot(place[0], place[1]), place[2]) <= 1e18;
 }
 
-// A copy with / where paths of Windows have \\, and without "./"; NULL: no memory.
+// A copy with / for the backslashes of Windows and without "./"; NULL: no memory.
 static char *copy_path(const char *path) {
     while (path[0] == '.' && (path[1] == '/' || path[1] == '\\')) path += 2;
     char *const copy = strdup(path);

@@ -10,14 +10,6 @@
 
 namespace messages_test {
 
-// Of two points with colours.
-std::string ply_of_points(const std::string &format, const std::string &rows) {
-    return "ply\nformat " + format +
-           " 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty uint8 red\n"
-           "property uint8 green\nproperty uint8 blue\nend_header\n" +
-           rows;
-}
-
 class Messages : public Dataset {
   public:
     using edit = std::function<void()>;
@@ -437,15 +429,13 @@ void Messages::add_transforms(std::vector<row> *rows) {
          document("{}", "frames: must be an array"),
          document("{\"frames\":[]}", "holds no images"),
          json("'fl_x':10.5,'fl_y':11,", "", "frames[0].fl_x: is missing, and so is camera_angle_x"),
-         json("'fl_x':10.5,", "", "frames[0].fl_x: is missing, and so is camera_angle_x"),
          json("10.5", "'10'", "fl_x: must be a number"),
          json("10.5", "0", "fl_x: 0; must be above 0"),
-         json("10.5", "-3", "fl_x: -3; must be above 0"),
-         json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; must be above 0"),
+         json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; must be ..."),
          json("10.5", "1e39",
               "frames[0]: the camera has focal lengths 1e+39, 11 and angles of view 0, 0" + far_focal),
          json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':3.2",
-              "frames[0]: the camera has focal lengths 0, 0 and angles of view 3.2, 0" + far_focal),
+              "frames[0]: the camera has focal lengths 0, 0 and angles of view 3.2, 0..."),
          json(
              "'fl_x':10.5,'fl_y':11", "'camera_angle_x':1e-300",
              "FOLDER/images/a.png: the camera has focal lengths 7e+300, 7e+300 and angles of view 1e-300, 0" +
@@ -454,12 +444,11 @@ void Messages::add_transforms(std::vector<row> *rows) {
          json("0.1", "1e300", "frames[0]: the camera has the distortion k1 = 1e+300; it must be finite"),
          json("0.1", "[]", "k1: must be a number"),
          json("'k1'", "'w':0,'k1'", "w: 0; must be a whole number, 1..16384"),
-         json("'k1'", "'w':7.5,'k1'", "w: 7.5; must be a whole number, 1..16384"),
+         json("'k1'", "'w':7.5,'k1'", "w: 7.5; must be a whole ..."),
          json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0"),
          json("'k1'", "'is_fisheye':true,'p1':0.01,'k1'",
               "p1: 0.01; this distortion cannot be read, so it must be 0"),
-         json("'k1'", "'camera_model':'OPENCV_FISHEYE','p2':0.01,'k1'",
-              "p2: 0.01; this distortion cannot be read, so it must be 0"),
+         json("'k1'", "'camera_model':'OPENCV_FISHEYE','p2':0.01,'k1'", "p2: 0.01; this distortion ..."),
          json("'k1'", "'camera_model':'EQUIRECTANGULAR','k1'",
               "camera_model: the lens 'EQUIRECTANGULAR' cannot be read"),
          json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string"),
@@ -487,7 +476,6 @@ void Messages::add_transforms(std::vector<row> *rows) {
          pose("[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", "[0]: must be an array of 4 numbers"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,1,\"0\"],[0,0,0,1]]", "[2][3]: must be a number"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]", ": the last row is 0 0 0 2; it must be 0 0 0 1"),
-         pose("[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,1]]", not_turn + "1" + tolerated + "0"),
          pose("[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]", not_turn + "1" + tolerated + "0"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]", not_turn + "0" + tolerated + "-1"),
          pose("[[2,0,0,0],[0,2,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "3" + tolerated + "4"),
@@ -506,7 +494,6 @@ void Messages::add_transforms(std::vector<row> *rows) {
          json("{", "{'ply_file_path':'./none.ply',",
               "ply_file_path: FOLDER/none.ply: cannot open: No such file or directory"),
          cloud("", "truncated at byte 0 while reading the PLY header"),
-         cloud("obj\n", "at byte 0: not a PLY file"),
          cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
                "at line 5: no vertex property 'y'"),
          cloud(ply_of_points("binary_big_endian", ""),
@@ -612,7 +599,6 @@ void Messages::add_scenes(std::vector<row> *rows) {
              "at line 2: format 'binary_little_endian 2.0'; only ..."),
          ply("ply\n" + rest, of_header + "the header has no 'format' line"),
          ply("plyx\n" + rest, "at byte 0: not a PLY file"),
-         ply("\n", "at byte 0: not a PLY file"),
          ply(start + "end_header\n", "at line 3: the first element must be 'vertex', without lists, not ''"),
          ply(start + "element face 1\nend_header\n", "at line 4: the first element must be ... not 'face'"),
          ply(start + "property float x\nx", "at line 3: unexpected header line 'property ...'"),
@@ -696,7 +682,6 @@ void Messages::add_scenes(std::vector<row> *rows) {
               "buffers[1]: 'data:,x' is not a file beside it"),
          gltf("[2,2,2]", "[2,2,3]", "a node shears its Gaussians, mirrors them or scales them unequally"),
          gltf("[2,2,2]", "[-2,2,2]", "a node shears ..."),
-         gltf("[2,2,2]", "[0,0,0]", "a node shears ..."),
          gltf("[2,2,2]", "[2,2]", "nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep"),
          gltf("'children':[1]", "'children':[0]", "nodes[0]: missing, malformed, a child of two ..."),
          gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ..."),
@@ -764,10 +749,10 @@ void Messages::add_spz(std::vector<row> *rows) {
          spz(gzip(spz_header(3, 1, 0, 12, 0, 0).text + body + "x"), unpacking + "1 Gaussians"),
          spz(one + "x", unpacking + "1 Gaussians"),
          v3(0, 1, 0, 12, "at byte 4: version 0 of SPZ, in gzip; 1 to 4 can be read"),
-         v3(4, 1, 0, 12, "at byte 4: version 4 of SPZ, in gzip; 1 to 4 can be read"),
-         v3(~0u, 1, 0, 12, "at byte 4: version 4294967295 of SPZ, in gzip; 1 to 4 can be read"),
+         v3(4, 1, 0, 12, "at byte 4: version 4 of SPZ, in gzip; ..."),
+         v3(~0u, 1, 0, 12, "at byte 4: version 4294967295 of SPZ, in gzip; ..."),
          v3(3, 1, 5, 12, "at byte 12: SH degree 5, 12 fractional bits; at most 4 and 30 can be read"),
-         v3(3, 1, 0, 31, "at byte 12: SH degree 0, 31 fractional bits; at most 4 and 30 can be read"),
+         v3(3, 1, 0, 31, "at byte 12: SH degree 0, 31 fractional bits; ..."),
          v3(3, 2, 0, 12, unpacking + "2 Gaussians"),
          // No memory is allocated for what a file of this size cannot hold.
          v3(3, 100000000, 3, 12, "truncated or damaged: 6500000000 bytes announced, in a file of ... bytes"),
@@ -777,7 +762,7 @@ void Messages::add_spz(std::vector<row> *rows) {
 #ifdef DISTWAR_ZSTD
     const std::string stream = " at byte ...: stream 0 does not hold 9 bytes";
     rows->insert(rows->end(), {spz(spz_header(3, 1, 0, 12, 0, 6).text + std::string(64, '\0'),
-                                   "at byte 4: version 3 of SPZ, without gzip; 1 to 4 can be read"),
+                                   "at byte 4: version 3 of SPZ, without gzip; ..."),
                                v4(1, 1, 32, ~uint64_t(0), stream), v4(1, 1, 32, 9, stream),
                                v4(1, 0, 32, 9, stream), v4(1, 255, 32, 9, ": 255 streams at byte 32 of 128"),
                                v4(1, 1, 31, 9, ": 1 streams at byte 31 of 128"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "transforms_folder.h"
 #include "dataset_folder.h"
+#include "formats/scene_bytes.h"
 #include <cmath>
 
 TEST_F(Transforms, ReadsInstantNgp) {
@@ -34,11 +35,7 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
         "{\"fl_x\":50,\"ply_file_path\":\"./sparse_pc.ply\",\"applied_transform\":[[0,1,0,0],"
         "[1,0,0,0],[0,0,-1,0]],\"frames\":[" +
         frame("a.png") + "]}";
-    const std::string header =
-        "element vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty "
-        "uint8 red\nproperty uint8 green\nproperty uint8 blue\nend_header\n";
-    write_bytes(folder / "sparse_pc.ply",
-                "ply\nformat ascii 1.0\n" + header + "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n");
+    write_bytes(folder / "sparse_pc.ply", ply_of_points("ascii", "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n"));
     const auto check = [&](uint8_t red) {
         ASSERT_TRUE(load(json)) << why.text;
         ASSERT_EQ(got.point_count, 2u);
@@ -112,8 +109,7 @@ TEST_F(Transforms, ReadsBlender) {
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
     const dataset_options options = options_of(1, {1, 1, 0});
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
     EXPECT_STREQ(data.views[0].name, "test/r_0.png");
     EXPECT_STREQ(data.views[1].name, "train/r_0.png");
@@ -134,15 +130,13 @@ TEST_F(Transforms, ReadsBlender) {
         for (size_t c = 0; c < 3; c++) EXPECT_EQ(data.views[i].picture.pixels[c], colors[i][c]) << i;
     dataset_hold_out(&data, 1); // the data's own choice stands
     EXPECT_FALSE(data.views[1].held_out);
-    dataset_close(&data);
 
     std::filesystem::remove(folder / "transforms_test.json");
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     EXPECT_EQ(data.view_count, 2u);
     EXPECT_EQ(data.views[1].alpha, nullptr);
     dataset_hold_out(&data, 2);
     EXPECT_TRUE(data.views[0].held_out);
-    dataset_close(&data);
 }
 
 // Straightened and downscaled with its picture.
@@ -157,8 +151,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
     dataset_options options = options_of(2, {1, 0, 0});
     options.keep_alpha = true;
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(data.views[1].alpha, nullptr);
@@ -172,7 +165,6 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
         varies |= view.alpha[i] != view.alpha[0];
     }
     EXPECT_TRUE(varies);
-    dataset_close(&data);
 }
 
 // Undistorted at full size, then averaged; the intrinsics divided.
@@ -190,8 +182,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
     const dataset_options options = options_of(4);
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     const dataset_view &view = data.views[0];
     EXPECT_EQ(view.camera.width, 20);
     EXPECT_EQ(view.camera.height, 15);
@@ -201,7 +192,6 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_EQ(view.camera.cy, 30.5f / 4);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
-    dataset_close(&data);
     image_close(&picture);
     image_close(&undistorted);
     image_close(&expected);
@@ -253,14 +243,12 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
                               "," + frame("b.png") + "]}");
     };
     const dataset_options options = options_of(1);
-    dataset data;
     describe("\"./m/of a.png\"");
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_NE(data.views[0].mask, nullptr);
     EXPECT_STREQ(data.views[0].mask_path, "m/of a.png");
     for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
     EXPECT_EQ(data.views[1].mask, nullptr);
-    dataset_close(&data);
 }
 
 // Photographs with a lens, as transforms_load reads them.
