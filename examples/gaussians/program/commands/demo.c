@@ -112,7 +112,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
     fflush(stdout);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, NULL, why) ||
         !show(d, gaussians, &d->before, why) ||
-        !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
+        !train_on(NULL, state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
         return false;
     training_report_close(&report);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
