@@ -66,7 +66,7 @@ endfunction()
 # distwar_shared_library(<target> <map>): exports the names that the map lists, and no others: neither our kernels nor
 # the runtime that is linked in shall meet those of a host program. Until their 1.0 the soname is MAJOR.MINOR.
 function(distwar_shared_library target map)
-  set(map ${CMAKE_CURRENT_SOURCE_DIR}/${map})
+  get_filename_component(map ${map} ABSOLUTE)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map} LINKER:--no-undefined)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   if(NOT DISTWAR_UNVERSIONED_LIBRARIES) # a Python package holds its own

@@ -19,7 +19,7 @@ C_LINKAGE_BEGIN
 #define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_depth_loss", has_depth, queue_depth) /* Kerbl et al. 2024 */
 
 typedef struct loss_weights { // at the first step; 0: none
-#define LOSS_WEIGHT(name, ...) double name;
+#define LOSS_WEIGHT(name, results, first, part, unit, call, has, queue) double name;
     LOSS_TERMS(LOSS_WEIGHT)
 #undef LOSS_WEIGHT
 } loss_weights;
@@ -100,7 +100,7 @@ double default_retired(size_t views);
 
 // ---- exposures; judgement
 
-// Whether photographs are given gains, which they keep where these differ (gains.c): two would halve any difference.
+// Whether photographs are given gains, which they keep where these differ (gradient.c): two would halve any difference.
 bool default_exposures(size_t views);
 // ---- validation views; judgement (what they do: docs/notes/photographs.md)
 

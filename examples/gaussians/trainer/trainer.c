@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "trainer_parts.h"
+#include "trainer.h"
 #include "cli/progress.h"
 #include "random.h"
 #include "arrays.h"
@@ -535,10 +535,4 @@ bool train_on(picture_cache *pictures, training_state *state, const target_view 
     }
     trainer_close(t);
     return done || fail(why, "%s", ranks_error(state->group));
-}
-
-bool train(training_state *state, const target_view *views, size_t view_count,
-           const training_settings *settings, const training_observer *observer, training_report *report,
-           fault *why) {
-    return train_on(NULL, state, views, view_count, settings, observer, report, why);
 }

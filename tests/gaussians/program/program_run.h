@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <sstream>
 
@@ -20,6 +21,12 @@ class Program : public ProgramTest {
   protected:
     outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
 };
+
+// Arguments as a shell splits them, without quotes.
+inline std::vector<std::string> words(const std::string &line) {
+    std::istringstream text(line);
+    return {std::istream_iterator<std::string>(text), std::istream_iterator<std::string>()};
+}
 
 class bytes {
     std::ofstream file;

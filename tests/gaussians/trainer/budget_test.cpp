@@ -36,7 +36,8 @@ class timed : public cloud {
         training_report_close(&report);
         seen_iteration = state.place.views;
         fault why;
-        ASSERT_TRUE(train(&state, views.data(), views.size(), &settings, &observer, &report, &why))
+        ASSERT_TRUE(
+            train_on(nullptr, &state, views.data(), views.size(), &settings, &observer, &report, &why))
             << why.text;
     }
     int64_t dead() const {

@@ -21,17 +21,9 @@ class Reproducible : public Program {
   protected:
     std::vector<std::string> run_of(const char *output, int iterations,
                                     const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = {"train",
-                                              at("data").string(),
-                                              "-o",
-                                              at(output).string(),
-                                              "--iterations",
-                                              std::to_string(iterations),
-                                              "--reproducible",
-                                              "--holdout",
-                                              "5",
-                                              "--seed",
-                                              "7"};
+        std::vector<std::string> arguments = words("train --reproducible --holdout 5 --seed 7");
+        arguments.insert(arguments.end(), {at("data").string(), "-o", at(output).string(), "--iterations",
+                                           std::to_string(iterations)});
         arguments.insert(arguments.end(), more.begin(), more.end());
         return arguments;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --check-finite names the stage that made a number that is not finite, and MCMC that runs away is reported while it does.
 #include "training_cloud.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <functional>
 
 namespace {
@@ -28,7 +28,8 @@ std::string trained(cloud *c, const training_settings &settings,
     };
     int count = 0;
     const training_observer observer = {nullptr, &count, 1, nullptr, nullptr, warn};
-    const bool done = train(&state, c->views.data(), c->views.size(), &settings, &observer, &report, &why);
+    const bool done =
+        train_on(nullptr, &state, c->views.data(), c->views.size(), &settings, &observer, &report, &why);
     if (warnings) *warnings = count;
     training_report_close(&report);
     training_state_close(&state);

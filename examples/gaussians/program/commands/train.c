@@ -134,7 +134,7 @@ static void print_training(const train_run *run, int ranks) {
             teachers);
 }
 
-// Nothing where gains were given up (gains.c).
+// Nothing where gains were given up (gradient.c).
 static void print_gains(const training_state *state) {
     const size_t values = (size_t)state->exposures * GS_EXPOSURE_VALUES;
     float *const log_gains = malloc(values * sizeof *log_gains);

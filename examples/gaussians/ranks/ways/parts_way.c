@@ -5,7 +5,7 @@
 #include "device.h"
 #include "frame.h"
 #include "parts.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <stdlib.h>
 #include <string.h>
 
