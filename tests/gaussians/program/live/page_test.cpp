@@ -211,6 +211,27 @@ TEST(PackedScene, FitsIntoItsRoom) {
     scene_close(&scene);
 }
 
+// Harmonics become coarser, so that a page of up to PAGE_GAUSSIANS has at most PAGE_BYTES.
+TEST_F(Page, HasAtMostItsBytes) {
+    gs_gaussians scene = random_scene(200000, 3, 7);
+    page_view view = {};
+    view.name = "view";
+    view.camera = camera_with_view_angle(32, 24, 0.8);
+    page_content content = {};
+    content.title = "large";
+    content.scene = &scene;
+    content.total = scene.count;
+    content.view_count = 1;
+    content.views = &view;
+    page_written written;
+    fault why;
+    ASSERT_TRUE(page_write(at("page.html").c_str(), &content, &written, &why)) << why.text;
+    EXPECT_LE(written.bytes, size_t(PAGE_BYTES));
+    EXPECT_GT(double(written.bytes), 0.9 * PAGE_BYTES);
+    EXPECT_EQ(written.sh_degree, 3);
+    scene_close(&scene);
+}
+
 TEST_F(Page, RefusesBadInput) {
     gs_gaussians scene = random_scene(5, 0, 6);
     save(scene, at("scene.ply"));
