@@ -17,16 +17,37 @@
 #include <random>
 #include <sstream>
 
+using namespace std::string_literals;
+
 class Program : public ProgramTest {
   protected:
     outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
+    // The words of a command line; @NAME is a path in the test's folder.
+    std::vector<std::string> words(const std::string &line) const {
+        std::istringstream text(line);
+        std::vector<std::string> all;
+        for (std::string word; text >> word;)
+            all.push_back(word[0] == '@' ? at(word.c_str() + 1).string() : word);
+        return all;
+    }
+    outcome dsplat(const std::string &line) const { return splat(words(line)); }
+    struct refusal {
+        std::string line;
+        int code;
+        std::string says; // on stderr
+    };
+    // Each is refused with its words, and leaves no file.
+    void refuses(const std::vector<refusal> &table) const {
+        const size_t files = files_in_folder();
+        for (const refusal &row : table) {
+            const outcome run = dsplat(row.line);
+            EXPECT_EQ(run.code, row.code) << row.line;
+            EXPECT_EQ(run.out, "") << row.line;
+            EXPECT_CONTAINS(run.err, row.says);
+            EXPECT_EQ(files_in_folder(), files) << row.line << ": something was left behind";
+        }
+    }
 };
-
-// Arguments as a shell splits them, without quotes.
-inline std::vector<std::string> words(const std::string &line) {
-    std::istringstream text(line);
-    return {std::istream_iterator<std::string>(text), std::istream_iterator<std::string>()};
-}
 
 class bytes {
     std::ofstream file;

@@ -5,7 +5,6 @@
 #include "record/signals.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

@@ -112,8 +112,8 @@ class Fly : public Program {};
 TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
-    const outcome run = splat({"render", at("scene.ply"), "-o", at("orbit"), "--cameras", at("data"),
-                               "--path", "orbit", "--frames", "5", "--downscale", "2"});
+    const outcome run =
+        dsplat("render @scene.ply -o @orbit --cameras @data --path orbit --frames 5 --downscale 2");
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(run.err, "");
     EXPECT_CONTAINS(run.out, "5 frames, 20 x 14");
@@ -135,8 +135,8 @@ TEST_F(Fly, AShorterFlightLeavesNothingOfALongerOne) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const auto fly = [&](const char *frames) {
-        return splat({"render", at("scene.ply"), "-o", at("out"), "--cameras", at("data"), "--path", "orbit",
-                      "--frames", frames, "--downscale", "4"});
+        return dsplat("render @scene.ply -o @out --cameras @data --path orbit --frames "s + frames +
+                      " --downscale 4");
     };
     ASSERT_EQ(fly("6").code, 0);
     std::ofstream(at("out") / "flight.mp4") << "mine";
@@ -161,8 +161,8 @@ TEST_F(Fly, PhotographsDoNotBecomeFrames) {
             << R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/)" << name
             << R"(","transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})";
         const std::string before = contents(photograph);
-        const outcome run = splat({"render", at("scene.ply"), "-o", images, "--cameras", at("data"), "--path",
-                                   "orbit", "--frames", "2"});
+        const outcome run =
+            dsplat("render @scene.ply -o "s + images.string() + " --cameras @data --path orbit --frames 2");
         EXPECT_TRUE(contents(photograph) == before) << name;
         const std::string said = photograph.string() + ": cannot write: is one of the files of the data";
         EXPECT_EQ(run.code == 1, run.err.find(said) != std::string::npos) << run.err;
@@ -196,8 +196,7 @@ TEST_F(Fly, RendersSogAndSpz) {
 TEST_F(Fly, BadWishesAreRefused) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
-    const std::vector<std::string> flight = {"render",     at("scene.ply"), "-o",
-                                             at("flight"), "--path",        "orbit"};
+    const std::vector<std::string> flight = words("render @scene.ply -o @flight --path orbit");
     auto with = [&](std::vector<std::string> more) {
         more.insert(more.begin(), flight.begin(), flight.end());
         return splat(more);

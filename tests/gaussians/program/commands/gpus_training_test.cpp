@@ -174,8 +174,8 @@ TEST_F(GpuTraining, UploadsPhotographsByStepsWhereItDoesNotHoldAll) {
     const auto train_so = [&](const std::vector<std::string> &options) {
         return run(DSPLAT_PROGRAM, train("scene.ply", 1, options));
     };
-    const std::vector<std::string> options = {
-        "--random", "100", "--max-gaussians", "100", "--density", "none", "--batch", "1", "--reproducible"};
+    const std::vector<std::string> options =
+        words("--random 100 --max-gaussians 100 --density none --batch 1 --reproducible");
     const std::string scene = scene_of(1, options);
     setenv("SIMT_MEMORY", std::to_string(std::stod(with_little_memory(train_so, options).back()) + 1).c_str(),
            1);

@@ -154,8 +154,7 @@ TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
     write_scene(at("scene.ply"), 3, 0, 0, 3);
     for (int v = 0; v < photos; v++) {
         const std::string name = "photo" + std::to_string(v) + ".png";
-        outcome run =
-            splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--view", name});
+        outcome run = dsplat("render @scene.ply -o @view.png --cameras @data --view "s + name);
         ASSERT_EQ(run.code, 0) << run.err;
         ASSERT_GT(picture(at("view.png")).others({0, 0, 0}), 5);
         fs::rename(at("view.png"), at("data") / "images" / name);
@@ -186,7 +185,7 @@ TEST_F(Eval, SaysWhatIsWrong) {
     outcome run = evaluate({"--holdout", "0"});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "no view is held out");
-    run = splat({"eval", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("eval.json")});
+    run = dsplat("eval @scene.ply --cameras @nowhere --json @eval.json");
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "nowhere");
     run = evaluate({"--json", at("no/folder/eval.json")});
@@ -213,7 +212,7 @@ TEST_F(Info, DescribesAScene) {
     put_float(at("scene.ply"), 2, 0, -7);    // x
     put_float(at("scene.ply"), 3, 11, 0.5f); // second log-scale
     put_float(at("scene.ply"), 4, 9, 0);     // opacity logit
-    outcome run = splat({"info", at("scene.ply"), "--json", at("info.json")});
+    outcome run = dsplat("info @scene.ply --json @info.json");
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "Gaussians    5, SH degree 0");
     EXPECT_CONTAINS(run.out, "not finite   none");
@@ -241,11 +240,11 @@ TEST_F(Info, CountsWhatIsNotFinite) {
     put_float(at("scene.ply"), 0, 0, NAN);
     put_float(at("scene.ply"), 0, 12, INFINITY); // log-scale
     put_float(at("scene.ply"), 2, 6, -INFINITY); // colour
-    EXPECT_EQ(splat({"render", at("scene.ply"), "-o", at("view.png")}).code, 1);
+    EXPECT_EQ(dsplat("render @scene.ply -o @view.png").code, 1);
     outcome run = splat({"info", at("scene.ply")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "not finite   3 values in 2 Gaussians");
-    run = splat({"info", at("scene.ply"), "--json", "-"});
+    run = dsplat("info @scene.ply --json -");
     const json report(run.out);
     EXPECT_EQ(report["values_not_finite"].number(), 3);
     EXPECT_EQ(report["gaussians_not_finite"].number(), 2);
@@ -258,7 +257,7 @@ TEST_F(Info, OfNothingIsSaid) {
     outcome run = splat({"info", at("empty.ply")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "Gaussians    0");
-    run = splat({"info", at("empty.ply"), "--json", "-"});
+    run = dsplat("info @empty.ply --json -");
     EXPECT_TRUE(json(run.out)["percentiles"]["x"].at(0).null());
 }
 

@@ -107,7 +107,7 @@ TEST_F(Poses, OfPhotographsAreTrainedOn) {
                                              "images/photo3.PNG", "images/photo4.png", "sparse/0/cameras.bin",
                                              "sparse/0/images.bin", "sparse/0/points3D.bin"}));
     fs::rename(at("data/images/photo3.PNG"), at("data/images/photo3.png")); // as the model has it
-    EXPECT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1"}).code, 0);
+    EXPECT_EQ(dsplat("train @data -o @scene.ply --iterations 1").code, 0);
     before = entries();
     refuses({at("photos"), "-o", at("data")}, "exists already, with cameras: 'dsplat train ");
 
@@ -184,13 +184,9 @@ class PosesWithColmap : public Program {
         fs::create_directories(at("photos"));
         const char *const given = getenv("DISTWAR_PHOTOGRAPHS");
         if (!given) {
+            ASSERT_EQ(dsplat("generate @knot --views 1 --test-views 1 --size 384").code, 0);
             ASSERT_EQ(
-                splat({"generate", at("knot"), "--views", "1", "--test-views", "1", "--size", "384"}).code,
-                0);
-            ASSERT_EQ(splat({"render", at("knot/scene.ply"), "-o", at("flight"), "--cameras", at("knot"),
-                             "--path", "orbit", "--frames", "60"})
-                          .code,
-                      0);
+                dsplat("render @knot/scene.ply -o @flight --cameras @knot --path orbit --frames 60").code, 0);
         }
         std::set<fs::path> all;
         for (const auto &entry : fs::directory_iterator(given ? fs::path(given) : at("flight")))
@@ -236,7 +232,7 @@ TEST_F(PosesWithColmap, OfWhatDoesNotMatchAreRefused) {
         EXPECT_TRUE(image_write_png(entry.path().c_str(), &flat, &why));
         image_close(&flat);
     }
-    const outcome got = splat({"poses", at("photos"), "-o", at("data")});
+    const outcome got = dsplat("poses @photos -o @data");
     EXPECT_EQ(got.code, 1);
     EXPECT_CONTAINS(got.err, "cannot be found: they show too little of the same things");
     EXPECT_FALSE(fs::exists(at("data")));

@@ -12,8 +12,8 @@ class StereoStart : public OnGpus {
         write_colmap(at("data"), 90);
         bytes(at("data") / "sparse/0/points3D.bin") << uint64_t(0);
     }
-    const std::vector<std::string> options = {"--max-gaussians", "80", "--schedule", "from=1,every=4",
-                                              "--reproducible"};
+    const std::vector<std::string> options =
+        words("--max-gaussians 80 --schedule from=1,every=4 --reproducible");
 };
 
 TEST_F(StereoStart, SaysWhatItHasFound) {

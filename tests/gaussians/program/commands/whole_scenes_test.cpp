@@ -51,7 +51,7 @@ class WholeScenes : public OnGpus {
 // Views of a step are more than ranks, as many, and no multiple of them.
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--random", "130", "--density", "none", "--batch", "3"};
+    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
     const double loss = last_loss(trained(1, options));
     const std::vector<float> one = values_of_scene();
     for (const int gpus : {2, 3}) {
@@ -99,7 +99,7 @@ TEST_F(WholeScenes, GrowAndRetireAlike) {
 
 TEST_F(WholeScenes, SaveWhatAnyNumberOfRanksGoesOnFrom) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--random", "130", "--density", "none", "--batch", "3"};
+    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
     const std::vector<std::string> saving = with(options, {"--checkpoint-every", "5"});
     trained(1, options);
     const std::vector<float> one = values_of_scene();

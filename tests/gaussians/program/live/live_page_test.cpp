@@ -230,8 +230,9 @@ TEST_F(LivePage, SlowClientsDoNotStallTraining) {
     EXPECT_GT(ask("scene").body.size(), 450000u); // what it has asked for
 }
 
-// It goes away within an answer, and with training paused.
+// It goes away within an answer, and with training paused. docs/share.md says after how many seconds a pause ends.
 TEST_F(LivePage, VanishedClientsDoNotStallTraining) {
+    EXPECT_EQ(int(LIVE_PAGE_PATIENCE), 150);
     open(2000, 3000, 0.5);
     train();
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));

@@ -87,8 +87,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     scene.antialias = 1;
     save(scene, at("scene.ply"));
     write_colmap(at("data"), 20);
-    const outcome run =
-        splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"), "--views", "3"});
+    const outcome run = dsplat("export @scene.ply -o @page.html --cameras @data --views 3");
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "700 Gaussians, harmonics of degree 3");
     EXPECT_EQ(files_in_folder(), 3u); // one file more
@@ -115,7 +114,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
 TEST_F(Page, NeedsNoPhotographs) {
     gs_gaussians scene = random_scene(40, 0, 2);
     save(scene, at("scene.ply"));
-    const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--background", "1,0.5,0"});
+    const outcome run = dsplat("export @scene.ply -o @page.html --background 1,0.5,0");
     ASSERT_EQ(run.code, 0) << run.err;
     const exported_page page(at("page.html"));
     expect_within_steps(scene, page);
@@ -135,7 +134,7 @@ TEST_F(Page, LeavesOutThoseOfLeastOpacityAndSize) {
         scene.opacity_logit[i] = i % 2 == 1 ? 1 : -2;
     }
     save(scene, at("scene.ply"));
-    const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--most", "10"});
+    const outcome run = dsplat("export @scene.ply -o @page.html --most 10");
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "10 Gaussians of 20");
     const exported_page page(at("page.html"));
@@ -212,6 +211,27 @@ TEST(PackedScene, FitsIntoItsRoom) {
     scene_close(&scene);
 }
 
+// Harmonics become coarser, so that a page of up to PAGE_GAUSSIANS has at most PAGE_BYTES.
+TEST_F(Page, HasAtMostItsBytes) {
+    gs_gaussians scene = random_scene(200000, 3, 7);
+    page_view view = {};
+    view.name = "view";
+    view.camera = camera_with_view_angle(32, 24, 0.8);
+    page_content content = {};
+    content.title = "large";
+    content.scene = &scene;
+    content.total = scene.count;
+    content.view_count = 1;
+    content.views = &view;
+    page_written written;
+    fault why;
+    ASSERT_TRUE(page_write(at("page.html").c_str(), &content, &written, &why)) << why.text;
+    EXPECT_LE(written.bytes, size_t(PAGE_BYTES));
+    EXPECT_GT(double(written.bytes), 0.9 * PAGE_BYTES);
+    EXPECT_EQ(written.sh_degree, 3);
+    scene_close(&scene);
+}
+
 TEST_F(Page, RefusesBadInput) {
     gs_gaussians scene = random_scene(5, 0, 6);
     save(scene, at("scene.ply"));
@@ -238,7 +258,7 @@ TEST_F(Page, RefusesBadInput) {
     getrlimit(RLIMIT_FSIZE, &old_limit);
     const rlimit small = {20000, old_limit.rlim_max}; // less than the page without a scene
     setrlimit(RLIMIT_FSIZE, &small);
-    const outcome run = splat({"export", ply, "-o", page});
+    const outcome run = dsplat("export "s + ply + " -o " + page);
     setrlimit(RLIMIT_FSIZE, &old_limit);
     std::signal(SIGXFSZ, SIG_DFL);
     EXPECT_EQ(run.code, 1);

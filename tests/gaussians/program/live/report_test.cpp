@@ -84,8 +84,7 @@ TEST_F(Report, IsOnePageWithPicturesAndCurves) {
 
 TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
     write_colmap(at("data"), 20);
-    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--holdout", "0",
-                         "--report", at("report")});
+    outcome run = dsplat("train @data -o @scene.ply --iterations 3 --holdout 0 --report @report");
     ASSERT_EQ(run.code, 0) << run.err;
     const exported_page page(at("report/index.html"));
     EXPECT_TRUE(page.facts["run"]["held_out"].is(false));
@@ -96,12 +95,12 @@ TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
 // Only if they are wider than PAGE_WIDEST.
 TEST_F(Report, LargePicturesAreShownSmaller) {
     for (const auto &[size, expected] : {std::pair{424, 212}, {PAGE_WIDEST, PAGE_WIDEST}}) {
-        ASSERT_EQ(splat({"generate", at("data"), "--views", "2", "--test-views", "1", "--size",
-                         std::to_string(size), "--gaussians", "1000"})
+        ASSERT_EQ(dsplat("generate @data --views 2 --test-views 1 --size "s + std::to_string(size) +
+                         " --gaussians 1000")
                       .code,
                   0);
-        const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--from",
-                                   at("data/scene.ply"), "--report", at("report")});
+        const outcome run =
+            dsplat("train @data -o @scene.ply --iterations 1 --from @data/scene.ply --report @report");
         ASSERT_EQ(run.code, 0) << run.err;
         const json one = exported_page(at("report/index.html")).facts["run"]["pictures"].at(0);
         EXPECT_EQ(one["width"].number(), size);
