@@ -20,7 +20,9 @@ TEST(Large, BytesGrowWithNumbersBeyond32Bits) {
         const int64_t isects = step * (k + 1);
         bytes[k] = reserved_bytes(view, DISTWAR_TREE, isects);
         EXPECT_GE(bytes[k], 8 * double(isects)) << "two lists of indices";
-        if (k > 0) EXPECT_NEAR(bytes[k] - bytes[k - 1], bytes[1] - bytes[0], 1e7);
+        if (k > 0) {
+            EXPECT_NEAR(bytes[k] - bytes[k - 1], bytes[1] - bytes[0], 1e7);
+        }
     }
     const auto fixed = [&](int64_t count) {
         view.gaussians.count = count, view.gaussians.channels = 1000;

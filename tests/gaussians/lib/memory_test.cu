@@ -54,7 +54,9 @@ class filled_step {
         outputs.push_back({view.image.color, size_t(channels) * pixels * sizeof(float)});
         outputs.push_back({view.image.transmittance, pixels * sizeof(float)});
         if (!m.overflow) outputs.push_back({view.image.n_contrib, pixels * sizeof(uint32_t)});
-        if (!m.overflow) EXPECT_GS_OK(gs_settle(&view, context));
+        if (!m.overflow) {
+            EXPECT_GS_OK(gs_settle(&view, context));
+        }
         EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, context));
         for (const auto &[from, size] : outputs) {
             written.emplace_back(size, '\0');

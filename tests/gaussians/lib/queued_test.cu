@@ -229,7 +229,9 @@ TEST(QueuedEdges, NoGaussiansNeedNoSplats) {
         queued_frame f(choice, 100);
         f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
         f.forward(NULL);
-        if (settles) EXPECT_GS_OK(gs_settle(&f.view, NULL));
+        if (settles) {
+            EXPECT_GS_OK(gs_settle(&f.view, NULL));
+        }
         f.backward(NULL);
         const std::vector<float> picture = f.picture();
         const int64_t pixels = f.stages.pixels();
@@ -268,7 +270,7 @@ class captured_step {
     explicit captured_step(queued_frame &frame, const std::vector<device_gaussians *> &moments) {
         DEVICE_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         EXPECT_GS_OK(gs_context_create(nullptr, stream, &context));
-        frame.view.context = context; // which allocates nothing while it captures
+        // So that nothing is allocated while it captures.
         const int64_t isects = frame.view.memory.isect_capacity;
         EXPECT_GS_OK(gs_reserve(&frame.view, frame.policy.strategy, isects, context));
         DEVICE_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));

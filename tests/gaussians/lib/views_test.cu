@@ -37,7 +37,8 @@ class placed_view {
         views = std::max(view.views.count, 1);
         seen = std::make_unique<device_vector<gs_splat>>(size_t(views * choice.count));
         sums = std::make_unique<device_vector<gs_splat_grad>>(size_t(views * choice.count));
-        view.ranges = {}, view.image = {}, view.splats = seen->data(), gradient.splat_grad = sums->data();
+        view.ranges = {}, view.splats = seen->data(), gradient.splat_grad = sums->data();
+        view.image.color = view.image.transmittance = NULL, view.image.n_contrib = NULL;
         view.memory.isect_capacity = 60000;
         mean2d = std::make_unique<device_vector<float>>(size_t(2 * views * choice.count));
         gradient.gaussians = *gradients.get();
@@ -242,7 +243,9 @@ TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
             all.gradient.color = d_color.data();
             ASSERT_GS_OK(gs_project(&all.view, NULL));
             ASSERT_GS_OK(gs_bin(&all.view, NULL));
-            if (waits) ASSERT_GS_OK(gs_settle(&all.view, NULL));
+            if (waits) {
+                ASSERT_GS_OK(gs_settle(&all.view, NULL));
+            }
             const int tiles = 4 * all.view.ranges.tiles_x * all.view.ranges.tiles_y;
             all.view.ranges.pixels_per_thread = pixels;
             all.view.ranges.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
@@ -325,13 +328,14 @@ TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};
-    const double bytes = reserved_bytes(view, DISTWAR_FIXED, 0);
+    gs_view all = {}, one = {};
+    const double bytes = reserved_bytes(view, DISTWAR_FIXED, 0, &all);
     view.views = {};
-    const double one = reserved_bytes(view, DISTWAR_FIXED, 0);
+    reserved_bytes(view, DISTWAR_FIXED, 0, &one);
     const double pixels = double(GS_MAX_SIZE) * GS_MAX_SIZE;
-    EXPECT_GT(bytes, 32 * (20 * pixels + double(view.gaussians.count) * 48));
-    EXPECT_LE(bytes, 32 * one);
-    EXPECT_GT(bytes, 31.9 * one);
+    EXPECT_GT(bytes, 32 * (20 * pixels + double(view.gaussians.count) * (48 + 12 * 8)));
+    EXPECT_LE(all.memory.bytes, 32 * one.memory.bytes);
+    EXPECT_GT(double(all.memory.bytes), 31.9 * double(one.memory.bytes));
 }
 
 } // namespace views_test

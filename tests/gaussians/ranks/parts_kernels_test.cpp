@@ -83,8 +83,8 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
     const std::vector<uint32_t> indices = index.read();
     const std::vector<gs_splat> all = splats.read(), got = copies.read();
 
-    gs_view one = view;
-    one.views = {}, one.splats = splats.data();
+    own_view one(view);
+    one.views = {}, one.splats = splats.data(), one.memory.isect_capacity = 100000;
     EXPECT_EQ(ends[0], 0);
     EXPECT_EQ(ends[3], ends[2]); // no rows
     for (int p = 0; p < count; p++) {
@@ -99,6 +99,7 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
         if (parts[p].rows.begin == parts[p].rows.end) continue;
         one.rows = parts[p].rows; // every splat of a list of the rows is there
         ASSERT_GS_OK(gs_bin(&one, NULL));
+        ASSERT_GS_OK(gs_settle(&one, NULL));
         std::vector<uint32_t> listed(size_t(one.ranges.isects));
         device_download(listed.data(), one.ranges.splat_index, listed.size() * sizeof(uint32_t));
         EXPECT_GT(listed.size(), 0u);

@@ -178,7 +178,7 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
                 EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
                                                 made.index.begin() + made.begin[t + 1]),
                           expected[t])
-                    << "tile " << t << " of " << rows << " rows" << (waits ? "" : ", without waiting");
+                    << "tile " << t << " of " << rows << " rows, room for " << room << " more";
         }
 }
 
