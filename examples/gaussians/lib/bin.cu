@@ -233,8 +233,10 @@ struct bin_limits {
 
 // Read by the kernels that follow; and by gs_settle where there was no report.
 struct bin_summary {
-    int64_t buckets; // of bin_report
-    int64_t isects;  // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
+    int64_t
+        isects; // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists. First:
+                // gs_tile_ranges.device_isects points here
+    int64_t buckets;                  // of bin_report
     int32_t pixels_per_thread, split; // of gs_tile_ranges
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
@@ -816,6 +818,35 @@ size_t libgs_bin_bytes(const gs_view *view) {
     return place_arrays(nullptr, view, &unplaced);
 }
 
+gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context) {
+    GS_REQUIRE(view && isects >= 0, "view must be given, and isects not negative");
+    GS_TRY(check_strategy(__func__, strategy, blend_strategy_bits));
+    view->memory.isect_capacity = std::max(view->memory.isect_capacity, isects);
+    GS_TRY(libgs_hold(__func__, view, context));
+    const gs_camera &camera = view->camera;
+    const size_t bin = libgs_bin_bytes(view),
+                 loss = libgs_loss_bytes(camera.width, camera.height, view_count(view)),
+                 fixed = strategy == DISTWAR_FIXED
+                             ? libgs_fixed_bytes(splat_count(view), channels_of(&view->gaussians))
+                             : 0;
+    void *unused;
+    return libgs_memory(__func__, context, CONTEXT_SCRATCH, std::max({bin, loss, fixed}), &unused);
+}
+
+void gs_view_free(gs_view *view, gs_context *context) {
+    gs_view_memory &memory = view->memory;
+    if (!memory.memory || libgs_context(__func__, &context) != GS_OK) return;
+    const gs_allocator &by = context->allocator;
+    by.release(by.user, memory.memory, context->stream);
+    const missing_arrays gone = missing_of(view, false);
+    gs_image &image = view->image;
+    if (gone.splats) view->splats = nullptr;
+    if (gone.color) image.color = nullptr;
+    if (gone.transmittance) image.transmittance = nullptr;
+    if (gone.n_contrib) image.n_contrib = nullptr;
+    view->ranges = {}, memory.memory = nullptr, memory.bytes = 0;
+}
+
 gs_status gs_bin(gs_view *view, gs_context *context) {
     GS_TRY(check(__func__, view));
     GS_TRY(libgs_context(__func__, &context));
@@ -884,11 +915,10 @@ gs_status gs_settle(gs_view *view, gs_context *context) {
         GS_TRY(wait_for(__func__, context, ranges.call, &report));
     } else { // the pass of a graph
         bin_summary summary;
-        const void *const from =
-            reinterpret_cast<const char *>(ranges.device_isects) - offsetof(bin_summary, isects);
-        GS_CUDA(cudaMemcpyAsync(&summary, from, sizeof summary, cudaMemcpyDeviceToHost, context->stream));
+        GS_CUDA(cudaMemcpyAsync(&summary, ranges.device_isects, sizeof summary, cudaMemcpyDeviceToHost,
+                                context->stream));
         GS_CUDA(cudaStreamSynchronize(context->stream));
-        report = {summary.isects, summary.buckets, summary.pixels_per_thread, summary.split, 0};
+        report.isects = summary.isects, report.buckets = summary.buckets;
     }
     view->isects_needed = report.isects;
     grow(&view->memory.isect_capacity, report.isects);
