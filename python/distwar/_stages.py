@@ -362,7 +362,8 @@ class Plan:
 
     def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
         """rendered: what render() took as image, the address of its block, and its Lists. d: the gradients by colours,
-        depths and alphas; the last two may be None. Writes d_features and sums: moments [C, N, 12], and the gradients by the means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
+        depths and alphas; the last two may be None. Writes d_features and sums: moments [C, N, 12], and the gradients by the
+        means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
         image, block, lists = rendered
         view = self._blended(splats, features, image)
         view.image.transmittance, view.image.n_contrib = block + lists.transmittance, block + lists.n_contrib

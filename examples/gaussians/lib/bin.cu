@@ -27,29 +27,6 @@ __device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
-// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
-// block.
-template <int Threads, typename T>
-__device__ T scan_of_block(T value, T *all) {
-    __shared__ T warp_sums[32];
-    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
-    const auto scan_of_warp = [lane](T x) { // inclusive
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const T before = __shfl_up_sync(distwar::all_lanes, x, unsigned(distance));
-            if (lane >= distance) x += before;
-        }
-        return x;
-    };
-    const T inclusive = scan_of_warp(value);
-    __syncthreads(); // the previous call's sums have been read
-    if (lane == 31) warp_sums[warp] = inclusive;
-    __syncthreads();
-    if (warp == 0) warp_sums[lane] = scan_of_warp(lane < Threads / 32 ? warp_sums[lane] : 0);
-    __syncthreads();
-    *all = warp_sums[Threads / 32 - 1];
-    return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
-}
-
 // A splat and its box of tiles.
 struct alignas(16) candidate {
     splat_reach reach;
@@ -195,14 +172,6 @@ constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once,
 // tiles_at_once.
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
-// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
-// part_block parts.
-constexpr int part_block = 512;
-__device__ int parts_of(int64_t length) {
-    constexpr int longest = sorted_by_block<part_block>;
-    return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
-}
-
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
 // the last class the empty lists.
 constexpr int classes = 33 * 8;
@@ -246,12 +215,6 @@ struct bin_summary {
     // 1: a bucket had no room, so that the unsorted entries are in the lists. 64 bits: the struct has no padding.
     int64_t in_lists;
     unsigned long long described; // parts that cut_kernel has described so far
-};
-
-// A range of a list's entries.
-struct part {
-    int64_t begin;
-    int length;
 };
 
 // gs_tile_ranges.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
@@ -400,26 +363,7 @@ __global__ void __launch_bounds__(scan_block)
 // probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int samples_of_part = 64;
 
-// The entries of a tile's list before they are sorted.
-struct unsorted {
-    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
-    const uint32_t *bucket;  // of the tile's first counter
-    const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
-    int log2_copies;
-    uint32_t room;
-
-    // Entry i of the list.
-    __device__ uint32_t operator[](int64_t i) const {
-        if (in_list) return in_list[i];
-        if (log2_copies == 0) return bucket[i];
-        int copy = 0; // the first whose end is above i
-        for (int step = 1 << (log2_copies - 1); step > 0; step /= 2)
-            if (end[copy + step - 1] <= uint32_t(i)) copy += step;
-        return bucket[int64_t(copy) * room + i - (copy > 0 ? end[copy - 1] : 0)];
-    }
-};
-
-// Where these are, for all tiles.
+// Where the entries of a list are before they are sorted, for all tiles.
 struct unsorted_lists {
     buckets in;
     const uint32_t *ends, *list;
@@ -795,9 +739,8 @@ gs_status wait_for(const char *function, gs_context *context, int64_t call, bin_
     return GS_OK;
 }
 
-bool is_capturing(gs_stream stream) {
+bool is_capturing([[maybe_unused]] gs_stream stream) {
 #ifdef __SIMT__
-    (void)stream;
     return false;
 #else
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
