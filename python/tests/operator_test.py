@@ -209,7 +209,7 @@ class Operator(unittest.TestCase):
             room.note(view)
         self.assertEqual(room.capacity, (1004096, 3004096))
         room.note(view)  # less than half of it was needed
-        self.assertEqual(room.capacity, (404096, 1200863))
+        self.assertEqual(room.capacity, (404096, 1200832))
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):
