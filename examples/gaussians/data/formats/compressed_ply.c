@@ -49,7 +49,7 @@ static bool read_layout(input_file *file, layout *l, fault *why) {
     for (int k = 0; whole && k < WORDS; k++)
         whole = (l->word[k] = ply_find(h, l->vertex, word_names[k])) != NULL;
     for (int k = 0; whole && k < l->rests; k++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "f_rest_%d", k);
         whole = (l->rest[k] = ply_find(h, l->sh, name)) != NULL;
     }
