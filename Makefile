@@ -27,7 +27,7 @@ demo:
 	@ci/with-progress cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF
 	@ci/with-progress cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
 	build/$(PRESET)/bin/dsplat generate demo --views 24 --size 64 --gaussians 2000
-	build/$(PRESET)/bin/dsplat train demo -o demo/knot.ply --budget 30s --report demo
+	build/$(PRESET)/bin/dsplat train demo -o demo/knot.ply --budget 12s --report demo
 
 # The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and each header and the
 # microbenchmarks, which are compiled for sm_90 (the tests' kernels: `make gpu-compile`). Of examples/ it has scatter.cu,
