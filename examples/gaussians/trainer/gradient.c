@@ -362,7 +362,7 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
         frame_expose_views(t, &own, sums + v * GS_EXPOSURE_SUMS);
         if (of->only_loss) continue;
         frame_queue_backward(t, &own);
-        // With DISTWAR_FIXED the memory of moments has the sums behind them.
+        // To the moments of all views.
         DEVICE_CHECK(cudaMemcpyAsync((gs_splat_grad *)one->splat_grad.memory + v * gaussians->count,
                                      f->gradient.splat_grad, (size_t)gaussians->count * sizeof(gs_splat_grad),
                                      cudaMemcpyDeviceToDevice, NULL));
