@@ -390,20 +390,27 @@ def markdown(rows):
 
 
 def headline(rows):
-    """The figures of the README, from other tables."""
+    """The README's kernels, from other tables: speed over the same kernel with plain atomics."""
     def cells(table, key):
         return next(row["cells"] for row in rows[table] if list(row["key"].values()) == key)
+    def speeds(table, call, *columns):
+        of = cells(f"strangers/{table}", [call])
+        return ", ".join(of[column].split(", ")[1] for column in columns)
     blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("papers/best", ["H200", "spheres, large, K = 3"])
     tree = min(float(cell) for cell in cells("rasteriser/strategies fox", ["tree"]).values() if cell)
-    found = [("backward blend of fox, plain `atomicAdd`", f"{float(blend['0']):.2f} ms"),
-             ("the same with `tree_of_lanes`, a batch of splats committed at once", f"{tree:.2f} ms"),
-             ("gradient of `spheres` (large, K = 3): plain atomics, vector atomics, `reduce_tree`",
-              ", ".join(f"{float(spheres[way].split()[0]):.3f}" for way in ("atomic", "vector", "tree")) + " ms")]
-    for key in (["bonsai", "7,000"], ["bonsai", "30,000"], ["fern", "7,000"], ["fox", "7,000"], ["knot", "7,000"]):
-        run = cells("training/defaults", key)
-        found.append((f"train {key[0]}, {key[1]} iterations",
-                      f"{run['PSNR, dB'].split()[0]} dB in {run['seconds'].split()[0]} s"))
-    return [{"key": {"figure": figure}, "cells": {"measured": value}} for figure, value in found]
+    atomic, sphere = (float(spheres[way].split()[0]) for way in ("atomic", "tree"))
+    found = [("backward pass of Gaussian splats, batches of a tile's list", "`tree_of_lanes`", f"{float(blend['0']) / tree:.0f}"),
+             ("backward pass of flat splats, 20 values at one key; large, small splats", "`reduce`",
+              speeds("splats", "reduce_fields", "60k radius 20", "600k radius 3")),
+             ("backward pass of a sphere renderer, 3 values", "`reduce_tree`", f"{atomic / sphere:.1f}"),
+             ("particles to a grid, 27 nodes of 4 values; sorted by cell, shuffled", "`reduce`",
+              speeds("stencil_global", "reduce_unrolled", "by cell", "shuffled")),
+             ("hash grid of half2; along rays, at random points", "`reduce`", speeds("hash_grid F2", "reduce", "rays", "random")),
+             ("scatter of 2 floats by index; keys sorted, Zipf, uniform", "`reduce`",
+              speeds("histogram_global_float", "reduce", "sorted", "zipf", "uniform")),
+             ("histogram of integers in shared memory; 28 columns, one bin", "`reduce`, which is the atomics",
+              speeds("histogram_shared_int32", "reduce", "28 columns uniform", "28 columns zeros"))]
+    return [{"key": {"kernel": kernel}, "cells": {"call": call, "speed": speed}} for kernel, call, speed in found]
 
 
 def pages(root):

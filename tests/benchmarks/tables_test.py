@@ -37,7 +37,7 @@ assert as_it_is.returncode == 0, as_it_is.stdout + as_it_is.stderr + "\nbenchmar
 changes = [figure("docs/benchmarks/rasteriser.md", r"\| atomic \| [0-9.]+"),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", ""),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", "<!-- table rasteriser/none -->"),
-           figure("README.md", r"plain `atomicAdd` \| [0-9.]+"),
+           figure("README.md", r"`tree_of_lanes` \| [0-9.]+"),
            ("benchmarks/results/library.jsonl", '"4.69 to 8.08"', '"4.69 to 9.08"'),
            ("benchmarks/results/rasteriser.jsonl", '"1080x1920"', '"1080x1921"'),
            ("benchmarks/results/papers.jsonl", '"0.239"', '"0.238"'),

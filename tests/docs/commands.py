@@ -47,7 +47,7 @@ NEEDS = {
 BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Interface.ProgramInPython", "Python.Train")
 # Several hosts; what changes the system; files of the reader's; hours on a GPU.
 NOT_RUN = ("hosts", "root", "yours", "hours")
-PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "python/README.md",
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "python/README.md", "examples/gaussians/README.md",
          *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r" {4,}(?:\w+=\S+ )*"
                      r"(dsplat|make|cmake|ctest|python3?|pip|nvcc|g\+\+|apt|ssh|build/|ci/|benchmarks/|scripts/)(\b|/)")
