@@ -33,7 +33,7 @@
 // commit a value of a group that it does not belong to. reduce_tree then commits all K values with one atomic
 // instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
 // add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
-// into several. Example: docs/kernels/backward.md.
+// into several. Example: docs/kernels.md.
 //     from(first) const             optional, for calls in chunks (values.cuh): the sink of the values from
 //                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
 //                                   add(). Without it the lane calls add_one for each value
