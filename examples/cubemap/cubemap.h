@@ -40,8 +40,6 @@ void device_mesh_close(mesh *device);
 // Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
 // An icosahedron whose triangles are cut into 4^level each, on the sphere; 0 <= level <= 8.
 bool shape_icosphere(int level, mesh *out, fault *why);
-// The icosphere with waves.
-bool shape_bumpy(int level, mesh *out, fault *why);
 // rings >= 3 along the ring, sides >= 3 around its tube; rings * sides <= 2^24.
 bool shape_torus(int rings, int sides, mesh *out, fault *why);
 
@@ -116,7 +114,5 @@ void scene_surroundings(int size, float *texel);
 
 // Level 0 as a PNG: its six faces one below the other. texel: [6][size][size][3] on the host; rounded to 8 bits.
 bool face_file_write(const char *path, const float *texel, int size, fault *why);
-// texel: for the caller to free(). Refuses pictures that are not six squares with sides of a power of two.
-bool face_file_read(const char *path, float **texel, int *size, fault *why);
 
 C_LINKAGE_END

@@ -22,7 +22,7 @@ static void list(fit_command command, option_table *table) {
     (void)command;
     const option_spec rows[] = {
         OPTION("mesh", &own.mesh,
-               .help = "the mesh: icosphere, torus, bumpy, or an OBJ file, scaled to the same size"),
+               .help = "the mesh: icosphere, torus, or an OBJ file, scaled to the same size"),
         OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,
                .help = "side of a face in texels, a power of two; auto: 256, on the CPU 64"),
         OPTIONS_END};
@@ -40,7 +40,6 @@ static bool complete(int64_t *width, int64_t *iterations, fault *why) {
 static bool open_mesh(mesh *out, fault *why) {
     if (strcmp(own.mesh, "icosphere") == 0) return shape_icosphere(4, out, why);
     if (strcmp(own.mesh, "torus") == 0) return shape_torus(96, 48, out, why);
-    if (strcmp(own.mesh, "bumpy") == 0) return shape_bumpy(5, out, why);
     return obj_file_read(own.mesh, out, why);
 }
 
@@ -48,22 +47,14 @@ static size_t values_of(int size) {
     return 18 * (size_t)size * (size_t)size;
 }
 
-static bool open_texels(const char *path, float **texel, int *size, fault *why) {
-    *size = (int)own.size;
-    if (path) return face_file_read(path, texel, size, why);
-    *texel = malloc(values_of(*size) * sizeof **texel);
-    if (!*texel) return fail(why, "no memory for faces of %d texels", *size);
-    scene_surroundings(*size, *texel);
-    return true;
-}
-
-static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
+static bool open(int width, int height, fit_scene *out, fault *why) {
     const pinhole_camera camera = scene_camera(0, FIT_VIEWS, width, height);
-    float *texel = NULL;
-    int size;
+    const int size = (int)own.size;
+    float *const texel = malloc(values_of(size) * sizeof *texel);
     mesh host = {0};
-    const bool done = open_texels(path, &texel, &size, why) && open_mesh(&host, why);
+    const bool done = (texel || fail(why, "no memory for faces of %d texels", size)) && open_mesh(&host, why);
     if (done) {
+        scene_surroundings(size, texel);
         own.surface = device_mesh_open(&host);
         own.frame = cubemap_frame_open(&own.surface, &camera, size, SCENE_BACKGROUND);
         own.samples[0] = own.frame.sample;
@@ -129,7 +120,6 @@ static const fit_workload cubemap = {
     .program = "cubemap",
     .summary = "fits the surroundings that a mesh mirrors",
     .file = "faces.png",
-    .file_name = "FACES.png",
     .help =
         {[FIT_TRAIN] =
              {"fit a cubemap to pictures of a mesh that mirrors it",
@@ -137,14 +127,8 @@ static const fit_workload cubemap = {
               "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
               "(the cubemap).",
               "  cubemap train\n"
-              "  cubemap train -o out --mesh bumpy --size 128\n"
+              "  cubemap train -o out --mesh torus --size 128\n"
               "  cubemap train -o out --mesh bunny.obj --reduce fixed\n"},
-         [FIT_RENDER] =
-             {"one view of the mesh in the surroundings or in a trained cubemap -> a picture",
-              "Renders one view of a mesh that mirrors the generated surroundings, or the cubemap in a file that\n"
-              "'cubemap train' wrote, whose size is its own.",
-              "  cubemap render -o mirror.png --mesh bumpy\n"
-              "  cubemap render out/faces.png -o view.png --view 3 --width 640\n"},
          [FIT_BENCH] =
              {"measure the adjoint with every strategy and threshold",
               "Measures the adjoint of the lookup with every strategy and threshold.",

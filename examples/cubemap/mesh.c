@@ -113,24 +113,6 @@ bool shape_icosphere(int level, mesh *out, fault *why) {
     return true;
 }
 
-// The waves: the point in direction d is at radius 0.85 + 0.05 (the sum of sin 7 d[i]).
-bool shape_bumpy(int level, mesh *out, fault *why) {
-    if (!shape_icosphere(level, out, why)) return false;
-    for (int v = 0; v < out->vertices; v++) {
-        float *p = out->position + 3 * (size_t)v, *normal = out->normal + 3 * (size_t)v;
-        double radius = 0.85, slope[3], along = 0;
-        const double d[3] = {p[0], p[1], p[2]};
-        for (int i = 0; i < 3; i++) radius += 0.05 * sin(7 * d[i]), slope[i] = 0.35 * cos(7 * d[i]);
-        along = dot(slope, d);
-        // The normal of |x| = radius(x / |x|): radius d minus the slope along the sphere.
-        for (int i = 0; i < 3; i++) {
-            normal[i] = (float)(radius * d[i] - (slope[i] - along * d[i]));
-            p[i] = (float)(radius * d[i]);
-        }
-    }
-    return true;
-}
-
 bool shape_torus(int rings, int sides, mesh *out, fault *why) {
     const double ring_radius = 0.7, tube_radius = 0.3;
     if (!mesh_open(out, rings * sides, 2 * rings * sides, why)) return false;

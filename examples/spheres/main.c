@@ -100,14 +100,12 @@ static void list(fit_command command, option_table *table) {
         OPTION("data", &own.data, .choices = data_names, .help = "generated data set"),
         OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
                .help = "most spheres that a pixel blends, the closest ones"),
+        OPTION("channels", &own.channels, .choices = channel_names,
+               .help = "channels of a sphere's feature; 3: a colour"),
         OPTIONS_END};
-    const option_spec channels[] = {OPTION("channels", &own.channels, .choices = channel_names,
-                                           .help = "channels of a sphere's feature; 3: a colour"),
-                                    OPTIONS_END};
     const option_spec seed[] = {
         OPTION("seed", &own.seed, .maximum = INFINITY, .help = "seed of the disturbed start"), OPTIONS_END};
     option_table_add(table, rows);
-    if (command != FIT_RENDER) option_table_add(table, channels);
     if (command == FIT_TRAIN) option_table_add(table, seed);
 }
 
@@ -118,7 +116,7 @@ static bool complete(int64_t *width, int64_t *iterations, fault *why) {
     return true;
 }
 
-static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
+static bool open(int width, int height, fit_scene *out, fault *why) {
     const pinhole_camera camera = camera_of(0, width, height);
     const sphere_blend blend = {.near_limit = 3,
                                 .far_limit = 13,
@@ -127,9 +125,7 @@ static bool open(const char *path, int width, int height, fit_scene *out, fault 
                                 .background = 0.08f,
                                 .kept = (int)own.kept};
     sphere_set host;
-    if (!(path ? sphere_file_read(path, &host, why)
-               : generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)))
-        return false;
+    if (!generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)) return false;
     own.set = sphere_set_on_device(&host);
     sphere_set_close(&host);
     own.frame = sphere_frame_open(&own.set, &camera, &blend);
@@ -140,7 +136,7 @@ static bool open(const char *path, int width, int height, fit_scene *out, fault 
                        .sums = &own.frame.moments,
                        .parameters = own.set.center,
                        .groups = {{3 * n, 0.02f}, {n, 0.04f}, {n, 0.1f}, {n * own.set.channels, 0.04f}}};
-    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres", path ? path : data_names[own.data],
+    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres", data_names[own.data],
              own.set.channels, (long long)n);
     return true;
 }
@@ -200,7 +196,6 @@ static const fit_workload spheres = {
     .program = "spheres",
     .summary = "fits spheres to pictures",
     .file = "spheres.txt",
-    .file_name = "SPHERES.txt",
     .help =
         {[FIT_TRAIN] =
              {"fit disturbed spheres to pictures of a data set",
@@ -209,12 +204,6 @@ static const fit_workload spheres = {
               "  spheres train\n"
               "  spheres train -o out --data large --iterations 2000\n"
               "  spheres train -o out --channels 8 --reduce fixed\n"},
-         [FIT_RENDER] =
-             {"one view of a data set or of trained spheres -> a picture",
-              "Renders one view of a data set, or of the spheres in a file that 'spheres train' wrote:\n"
-              "the first three channels of their features.",
-              "  spheres render -o small.png\n"
-              "  spheres render out/spheres.txt -o view.png --view 3 --width 640\n"},
          [FIT_BENCH] =
              {"measure the adjoint with every strategy and threshold",
               "Measures the adjoint of the blend with every strategy and threshold.",

@@ -97,9 +97,6 @@ sphere_set sphere_set_on_device(const sphere_set *host);
 // ---- spheres in a text file: the line "spheres 1", a line with count and channels, then a line for each sphere:
 // centre, logarithm of the radius, logit of the opacity, feature
 
-// Into host memory, to close with sphere_set_close. Refuses a file that is truncated or too long, and values
-// that are not finite.
-bool sphere_file_read(const char *path, sphere_set *out, fault *why);
 bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 
 C_LINKAGE_END

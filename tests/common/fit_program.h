@@ -38,15 +38,6 @@ class FitProgram : public ProgramTest {
         image_close(&picture);
     }
 
-    // Renders what training wrote.
-    void expect_render(const char *file, const char *text) const {
-        const outcome render =
-            run_with({"render", at(file), "-o", at("view.png"), "--view", "5", "--width", "32"});
-        EXPECT_EQ(render.code, 0) << render.err;
-        EXPECT_CONTAINS(render.out, text);
-        EXPECT_TRUE(fs::exists(at("view.png")));
-    }
-
     void expect_the_same_again(const std::vector<std::string> &options, const char *file,
                                size_t least) const {
         ASSERT_EQ(train(options).code, 0);
@@ -101,7 +92,7 @@ class FitProgram : public ProgramTest {
 
     void expect_help_and_version() const {
         const std::string name = fs::path(program).filename();
-        for (const char *command : {"train", "render", "bench"}) {
+        for (const char *command : {"train", "bench"}) {
             const outcome help = run_with({command, "--help"});
             EXPECT_EQ(help.code, 0);
             EXPECT_CONTAINS(help.out, "usage: " + name + " " + command);
@@ -110,22 +101,16 @@ class FitProgram : public ProgramTest {
         EXPECT_CONTAINS(run_with({"--help"}).out, "bench");
     }
 
-    // file: an argument of render.
-    void expect_wrong_lines_are_refused(const std::string &file, const std::string &file_name,
-                                        std::vector<refused_line> lines) const {
-        const std::string usage = "usage: " + fs::path(program).filename().string(),
-                          one_file = "-o and " + file_name + " name one file";
+    void expect_wrong_lines_are_refused(std::vector<refused_line> lines) const {
+        const std::string usage = "usage: " + fs::path(program).filename().string();
         const std::vector<refused_line> all = {
             {{}, usage.c_str()},
             {{"paint"}, "there is no command 'paint'"},
             {{"train", "--iterations", "-1"}, "--iterations must be auto or 1..10000000"},
             {{"train", "--reduce", "all"}, "--reduce must be one of"},
             {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
-            {{"train", file}, "unexpected argument"},
-            {{"render"}, "-o is missing"},
-            {{"render", file, "-o", "./" + file}, one_file.c_str()},
-            {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
-            {{"render", "-o", "x.png", "--width", "99999"}, "--width must be auto or 1..4096"},
+            {{"train", "file"}, "unexpected argument"},
+            {{"train", "--width", "99999"}, "--width must be auto or 1..4096"},
             {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
             {{"bench", "--reduce", "auto"}, "--reduce must be one of"}};
         lines.insert(lines.end(), all.begin(), all.end());
@@ -138,7 +123,6 @@ class FitProgram : public ProgramTest {
         expect_refused(program,
                        {{{"train", "-o", at("file/out")}, "cannot make the folder"},
                         {{"train", "-o", at("file")}, "cannot make the folder"},
-                        {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
                         {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"}},
                        1);
     }

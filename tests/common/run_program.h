@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace fs = std::filesystem;
 
 struct outcome {
-    int code; // of the exit; -1 after a signal
+    int code; // of the exit; after a signal its number, negative
     std::string out, err;
 };
 
@@ -28,6 +29,30 @@ inline std::string contents(const fs::path &path) {
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
+}
+
+// Starts a program, arguments[0], as the leader of a group of processes, with more in its environment.
+inline pid_t started(const std::vector<std::string> &arguments, const fs::path &out, const fs::path &err,
+                     const std::map<std::string, std::string> &environment = {}) {
+    std::vector<char *> argv;
+    for (const std::string &argument : arguments) argv.push_back(const_cast<char *>(argument.data()));
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child != 0) return child;
+    setpgid(0, 0);
+    for (const auto &[name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    dup2(creat(out.c_str(), 0600), STDOUT_FILENO);
+    dup2(creat(err.c_str(), 0600), STDERR_FILENO);
+    alarm(300); // what hangs shall fail
+    execv(argv[0], argv.data());
+    _exit(127);
+}
+
+// Waits for its end.
+inline outcome ended(pid_t child, const fs::path &out, const fs::path &err) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), contents(out), contents(err)};
 }
 
 class ProgramTest : public testing::Test {
@@ -47,22 +72,9 @@ class ProgramTest : public testing::Test {
     fs::path at(const char *name) const { return folder / name; }
 
     outcome run(const char *program, std::vector<std::string> arguments) const {
-        fs::path out = at("stdout"), err = at("stderr");
+        const fs::path out = at("stdout"), err = at("stderr");
         arguments.insert(arguments.begin(), program);
-        std::vector<char *> argv;
-        for (std::string &argument : arguments) argv.push_back(argument.data());
-        argv.push_back(nullptr);
-        pid_t child = fork();
-        if (child == 0) {
-            dup2(creat(out.c_str(), 0600), STDOUT_FILENO);
-            dup2(creat(err.c_str(), 0600), STDERR_FILENO);
-            alarm(300); // what hangs shall fail
-            execv(program, argv.data());
-            _exit(127);
-        }
-        int status = 0;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        outcome result = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+        const outcome result = ended(started(arguments, out, err), out, err);
         fs::remove(out);
         fs::remove(err);
         return result;

@@ -8,7 +8,7 @@ namespace {
 struct lookup_case {
     const char *name;
     int width, height, size;
-    bool random; // directions and levels of detail in no order; else those of a bumpy mesh
+    bool random; // directions and levels of detail in no order; else those of a torus
 };
 
 const lookup_case cases[] = {
@@ -20,7 +20,7 @@ const lookup_case cases[] = {
 
 class looked_up {
   public:
-    test_mesh shape = bumpy(3);
+    test_mesh shape = torus(40, 16);
     seen s;
     std::vector<float> sample;
     std::vector<double> texel; // all levels

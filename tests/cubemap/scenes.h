@@ -35,9 +35,6 @@ class test_mesh {
 inline test_mesh icosphere(int level) {
     return test_mesh([=](mesh *out, fault *why) { return shape_icosphere(level, out, why); });
 }
-inline test_mesh bumpy(int level) {
-    return test_mesh([=](mesh *out, fault *why) { return shape_bumpy(level, out, why); });
-}
 inline test_mesh torus(int rings, int sides) {
     return test_mesh([=](mesh *out, fault *why) { return shape_torus(rings, sides, out, why); });
 }

@@ -79,8 +79,6 @@ def program():
         found = output("bash", "-c", f'source {completion}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; '
                        f'_dsplat dsplat {words[-1]} "${{COMP_WORDS[COMP_CWORD - 1]}}"; echo "${{COMPREPLY[@]}}"').split()
         is_same(f"completion of '{line}'", found, expected)
-    if shutil.which("zsh"):
-        output("zsh", "-n", PREFIX / "share/zsh/site-functions/_dsplat")
 
 
 def c():

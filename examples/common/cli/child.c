@@ -65,8 +65,8 @@ static void read_output(reading *r, int from, pid_t child) {
 }
 
 // In the child; `failed` takes errno if there is no such program.
-static void become(const child_program *program, int given, int output, int failed) {
-    const int input = given ? given : open("/dev/null", O_RDONLY | O_CLOEXEC);
+static void become(const child_program *program, int output, int failed) {
+    const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
     if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
@@ -86,7 +86,7 @@ static bool judge(const reading *r, int status, fault *why) {
     return fail(why, "%s %s ended with code %d: %s", argv[0], what, WEXITSTATUS(status), r->last);
 }
 
-bool child_run(const child_program *program, int input, fault *why) {
+bool child_run(const child_program *program, fault *why) {
     const char *const name = program->argv[0];
     reading r = {.program = program};
     int output[2], failed[2], number = 0, status = 0;
@@ -98,7 +98,7 @@ bool child_run(const child_program *program, int input, fault *why) {
         return false;
     }
     const pid_t child = fork();
-    if (child == 0) become(program, input, output[1], failed[1]);
+    if (child == 0) become(program, output[1], failed[1]);
     if (child < 0) number = errno;
     close(output[1]);
     close(failed[1]);

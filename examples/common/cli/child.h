@@ -17,9 +17,8 @@ typedef struct child_program {
     const volatile sig_atomic_t *stop;
 } child_program;
 
-// Runs the program to its end. Its stdin is `input`, an open file such as the end of a pipe; 0: it is empty. Fails if it
-// is missing, ends with another code than 0, or is killed; the message says which, with its last line that tells of an
-// error, or else its last line. Waits.
-bool child_run(const child_program *program, int input, fault *why);
+// Runs the program to its end, with an empty stdin. Fails if it is missing, ends with another code than 0, or is killed;
+// the message says which, with its last line that tells of an error, or else its last line. Waits.
+bool child_run(const child_program *program, fault *why);
 
 C_LINKAGE_END

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 void option_table_add(option_table *table, const option_spec *rows) {
@@ -157,27 +156,17 @@ static void option_note(const option_spec *option, char *text, size_t room) {
 
 // ---- help
 
-enum { USUAL_COLUMNS = 80, LEAST_COLUMNS = 40, MOST_COLUMNS = 120, WIDEST_NAME = 28 };
-
-static int columns_of_terminal(void) {
-    const char *const chosen = getenv("COLUMNS");
-    struct winsize size;
-    int columns = chosen ? atoi(chosen) : 0;
-    if (columns <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        columns = size.ws_col;
-    if (columns <= 0) columns = USUAL_COLUMNS;
-    return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
-}
+enum { COLUMNS = 80, WIDEST_NAME = 28 };
 
 // Prints the words of a text from column `at` on, each line from column `indent`. Two line ends in a row stay.
-static void print_wrapped(const char *text, int at, int indent, int columns) {
+static void print_wrapped(const char *text, int at, int indent) {
     bool first = true;
     while (*text) {
         const bool paragraph = strncmp(text, "\n\n", 2) == 0;
         text += strspn(text, " \n");
         const int length = (int)strcspn(text, " \n");
         if (length == 0) break;
-        if (paragraph || (!first && at + 1 + length > columns)) {
+        if (paragraph || (!first && at + 1 + length > COLUMNS)) {
             printf("%s\n%*s", paragraph ? "\n" : "", indent, "");
             at = indent;
         } else if (!first) {
@@ -192,21 +181,20 @@ static void print_wrapped(const char *text, int at, int indent, int columns) {
     putchar('\n');
 }
 
-static void print_option(const char *usage, const char *help, int width, int columns) {
+static void print_option(const char *usage, const char *help, int width) {
     const int indent = width + 4;
     int at = printf("  %-*s  ", width, usage);
     if (at > indent) {
         printf("\n%*s", indent, "");
         at = indent;
     }
-    print_wrapped(help, at, indent, columns);
+    print_wrapped(help, at, indent);
 }
 
 // The options are in the order of the table, and those of a group next to each other.
 static void print_help(const command_spec *command, bool all) {
-    const int columns = columns_of_terminal();
     printf("usage: %s %s\n\n", command->name, command->arguments);
-    print_wrapped(command->summary, 0, 0, columns);
+    print_wrapped(command->summary, 0, 0);
     if (command->groups == 0) printf("\noptions:\n");
     char usage[256], text[2048];
     int width = (int)strlen("-h, --help"), groups = 0, hidden = 0;
@@ -224,13 +212,13 @@ static void print_help(const command_spec *command, bool all) {
         option_usage(o, usage, sizeof usage);
         const int length = snprintf(text, sizeof text, "%s", o->help);
         option_note(o, text + length, sizeof text - (size_t)length);
-        print_option(usage, text, width, columns);
+        print_option(usage, text, width);
     }
     if (command->groups > 0) putchar('\n');
-    print_option("-h, --help", "print this and exit", width, columns);
+    print_option("-h, --help", "print this and exit", width);
     if (hidden > 0) {
         snprintf(text, sizeof text, "print the other %d options too", hidden);
-        print_option("    --help all", text, width, columns);
+        print_option("    --help all", text, width);
     }
     if (command->examples) printf("\nexamples:\n%s", command->examples);
 }
@@ -304,40 +292,8 @@ static void command_bash(const command_spec *command) {
     printf("--help\" ;;\n");
 }
 
-// ---- zsh ----
-
-// Inside '...[...]': the quote ends and begins again, the bracket gets a backslash.
-static void print_zsh(const char *text) {
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            printf("%s%c", *text == ']' || *text == '\\' ? "\\" : "", *text);
-}
-
-static void command_zsh(const command_spec *command) {
-    char choices[512];
-    printf("%s) _arguments", short_name(command));
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        const char *value = o->kind == OPTION_FLAG ? "" : "=";
-        if (o->letter)
-            printf(" \\\n  '(-%c --%s)'{-%c,--%s%s}'[", o->letter, o->name, o->letter, o->name, value);
-        else
-            printf(" \\\n  '--%s%s%s[", option_prefix(o), o->name, value);
-        print_zsh(o->help);
-        printf("]");
-        if (o->kind == OPTION_CHOICE) {
-            list_choices(o, " ", choices, sizeof choices);
-            printf(":name:(%s)", choices);
-        } else if (o->kind != OPTION_FLAG)
-            printf(":%s", o->kind == OPTION_TEXT ? "text:_files" : "number: ");
-        printf("'");
-    }
-    printf(" \\\n  '*:file:_files' ;;\n");
-}
-
 // What is printed before, for and after the commands. In texts %n, %v, %s and %e stand for the program's name, version,
-// summary and examples, %c and %z for its commands.
+// summary and examples, %c for its commands.
 typedef struct description {
     const char *name, *begin, *end;
     void (*command)(const command_spec *command); // in place of --help; prints all options
@@ -355,12 +311,7 @@ static const description forms[] = {
      "    case ${COMP_WORDS[1]}:$3 in\n",
      "    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
      "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%n %n\n",
-     command_bash},
-    {"zsh",
-     "#compdef %n\n# Completes the commands, options and files of %n in zsh.\nlocal -a commands\n"
-     "commands=(\n%z)\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
-     "(( CURRENT-- ))\ncase $words[1] in\n",
-     "esac\n", command_zsh}};
+     command_bash}};
 
 static void print_form(const char *text, const program_spec *program) {
     const program_command *c = program->commands;
@@ -375,13 +326,6 @@ static void print_form(const char *text, const program_spec *program) {
             break;
         case 'c':
             for (; c->name; c++) printf("%s ", c->name);
-            break;
-        case 'z':
-            for (; c->name; c++) {
-                printf("  '%s:", c->name);
-                print_zsh(c->summary);
-                printf("'\n");
-            }
             break;
         default:
             fputs(*text == 'n' ? program->name : *text == 'v' ? program->version : program->summary, stdout);

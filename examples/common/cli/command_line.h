@@ -120,7 +120,7 @@ typedef struct program_spec {
 } program_spec;
 
 // Returns the exit code of main. Also checks that stdout was written without an error. `NAME --describe FORM`, for the
-// build, prints the commands and options in the form "man", "bash" or "zsh": a man page, or completions.
+// build, prints the commands and options in the form "man" or "bash": a man page, or completions.
 int program_run(const program_spec *program, int argc, char **argv);
 
 C_LINKAGE_END

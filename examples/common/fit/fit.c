@@ -12,8 +12,8 @@
 #include <string.h>
 
 typedef struct fit_options {
-    const char *output, *file; // a folder or a picture; of render, or NULL
-    int64_t width, height, view, views, iterations, threshold;
+    const char *output; // a folder
+    int64_t width, height, views, iterations, threshold;
     int reduce; // index into sum_strategies
     const char *names[STRATEGY_NAMES];
     cost_options bench;
@@ -38,7 +38,7 @@ typedef struct fitting {
 
 static bool fitting_open(fitting *f, int targets, fault *why) {
     f->width = (int)f->options.width, f->height = (int)f->options.height;
-    if (!f->work->open(f->options.file, f->width, f->height, &f->scene, why)) return false;
+    if (!f->work->open(f->width, f->height, &f->scene, why)) return false;
     f->values = (size_t)f->scene.channels * (size_t)f->width * (size_t)f->height;
     for (int g = 0; g < FIT_GROUPS; g++) f->parameters += (size_t)f->scene.groups[g].count;
     if (!(f->host = malloc(f->parameters * sizeof *f->host)))
@@ -61,17 +61,17 @@ static void fitting_close(fitting *f) {
     f->work->close();
 }
 
-// Writes the first pictures side by side.
-static bool write_pictures(const fitting *f, const char *path, int count, fault *why) {
+// Writes the pictures side by side.
+static bool write_pictures(const fitting *f, const char *path, fault *why) {
     image pictures[PICTURES] = {{0}};
     const image *row[PICTURES];
     bool done = true;
-    for (int i = 0; done && i < count; i++) {
+    for (int i = 0; done && i < PICTURES; i++) {
         row[i] = &pictures[i];
         done = image_from_planes(f->picture[i], f->width, f->height, &pictures[i], why);
     }
-    done = done && image_write_beside(path, row, count, 4, why);
-    for (int i = 0; i < count; i++) image_close(&pictures[i]);
+    done = done && image_write_beside(path, row, PICTURES, 4, why);
+    for (int i = 0; i < PICTURES; i++) image_close(&pictures[i]);
     return done;
 }
 
@@ -173,7 +173,7 @@ static bool train(fitting *f, fault *why) {
     device_upload(f->scene.parameters, f->host, bytes);
     const double before = look(f, START), seconds = iterate(f), after = look(f, RESULT);
     device_download(f->host, f->scene.parameters, bytes);
-    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, PICTURES, why) ||
+    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, why) ||
         !f->work->write(file, f->host, why))
         return false;
     const strategy_report tuned = strategy_tuner_report(&f->tuner);
@@ -186,18 +186,6 @@ static bool train(fitting *f, fault *why) {
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
     printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
-    return true;
-}
-
-// ---- render
-
-static bool render(fitting *f, fault *why) {
-    const fit_options *const o = &f->options;
-    if (!output_is_possible(o->output, why) || !fitting_open(f, 1, why)) return false;
-    f->work->draw((int)o->view);
-    device_download(f->picture[0], f->scene.color, f->values * sizeof(float));
-    if (!write_pictures(f, o->output, 1, why)) return false;
-    printf("%s: %s, %d x %d, view %lld\n", o->output, f->scene.text, f->width, f->height, (long long)o->view);
     return true;
 }
 
@@ -251,10 +239,6 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
                .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(sum_strategies, "auto", o->names), REDUCE_HELP),
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
-    const option_spec of_render[] = {
-        OUTPUT_OPTION(&o->output, .help = "the PNG file to write; required"),
-        OPTION("view", &o->view, .maximum = FIT_VIEWS - 1, .help = "the number of the camera to use"),
-        OPTIONS_END};
     const option_spec of_bench[] = {
         OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
         OPTIONS_END};
@@ -264,19 +248,17 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
         OPTION("height", &o->height, .maximum = 8192, .automatic = true,
                .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
-    const option_spec *const own[FIT_COMMANDS] = {of_train, of_render, of_bench};
+    const option_spec *const own[FIT_COMMANDS] = {of_train, of_bench};
     option_table_add(table, own[command]);
     work->list(command, table);
     option_table_add(table, of_all);
     if (command == FIT_BENCH) cost_options_add(&o->bench, table);
 }
 
-static bool check(fitting *f, fit_command command, fault *why) {
+static bool check(fitting *f, fault *why) {
     fit_options *const o = &f->options;
     int64_t iterations;
-    if (!o->output) return fail(why, "-o is missing, the picture to write");
-    if (!cost_options_read(&o->bench, &f->measured, why) || !f->work->complete(&o->width, &iterations, why) ||
-        (command == FIT_RENDER && !are_two_files("-o", o->output, f->work->file_name, o->file, why)))
+    if (!cost_options_read(&o->bench, &f->measured, why) || !f->work->complete(&o->width, &iterations, why))
         return false;
     if (o->iterations == 0) o->iterations = iterations;
     if (o->height == 0) o->height = (o->width * 3 + 3) / 4;
@@ -286,9 +268,8 @@ static bool check(fitting *f, fit_command command, fault *why) {
 static const struct {
     const char *name, *arguments;
     bool (*run)(fitting *f, fault *why);
-} rows[FIT_COMMANDS] = {[FIT_TRAIN] = {"train", "[-o DIR] [options]", train},
-                        [FIT_RENDER] = {"render", "[%s] -o OUT.png [options]", render}, // a file
-                        [FIT_BENCH] = {"bench", "[options]", bench}};
+} rows[FIT_COMMANDS] = {
+    [FIT_TRAIN] = {"train", "[-o DIR] [options]", train}, [FIT_BENCH] = {"bench", "[options]", bench}};
 static const fit_workload *of_program;
 
 static int run_command(int argc, char **argv) {
@@ -299,25 +280,23 @@ static int run_command(int argc, char **argv) {
                  .options = {.views = 1,
                              .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT),
                              .bench = cost_options_default()}};
-    char name[32], arguments[64], folder[32], summary[1024];
+    char name[32], folder[32], summary[1024];
     option_table table = {0};
     snprintf(folder, sizeof folder, "%s-out", work->program);
-    if (command != FIT_RENDER) f.options.output = folder;
+    f.options.output = folder;
     list_options(work, command, &f.options, &table);
     snprintf(name, sizeof name, "%s %s", work->program, rows[command].name);
-    snprintf(arguments, sizeof arguments, rows[command].arguments, work->file_name);
     snprintf(summary, sizeof summary, "%s%s", work->help[command].summary,
              command == FIT_BENCH ? "\n" BENCH_PROTOCOL : "");
     const command_spec spec = {.name = name,
-                               .arguments = arguments,
+                               .arguments = rows[command].arguments,
                                .summary = summary,
                                .examples = work->help[command].examples,
-                               .options = table.rows,
-                               .most_positional = command == FIT_RENDER};
+                               .options = table.rows};
     int code;
-    if (!read_command_line(&spec, argc, argv, &f.options.file, &code)) return code;
+    if (!read_command_line(&spec, argc, argv, NULL, &code)) return code;
     fault why;
-    if (!check(&f, command, &why)) return report_misuse(&spec, &why);
+    if (!check(&f, &why)) return report_misuse(&spec, &why);
     const bool done = rows[command].run(&f, &why);
     fitting_close(&f);
     return done ? EXIT_SUCCESS : report_failure(work->program, &why);

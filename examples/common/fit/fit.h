@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train, render and bench.
+// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train and bench.
 #pragma once
 
 #include "files/json_writer.h"
@@ -10,7 +10,7 @@ C_LINKAGE_BEGIN
 
 enum { FIT_VIEWS = 8, FIT_GROUPS = 4 };
 
-typedef enum fit_command { FIT_TRAIN, FIT_RENDER, FIT_BENCH, FIT_COMMANDS } fit_command;
+typedef enum fit_command { FIT_TRAIN, FIT_BENCH, FIT_COMMANDS } fit_command;
 
 // What is drawn and fitted, on the device. Work is queued on the default stream.
 typedef struct fit_scene {
@@ -24,10 +24,9 @@ typedef struct fit_scene {
 
 // A program's part; its state is its own. A failure of the device ends the program.
 typedef struct fit_workload {
-    const char *program;   // "spheres"
-    const char *summary;   // one clause
-    const char *file;      // "spheres.txt": what training writes
-    const char *file_name; // "SPHERES.txt": the same as an argument of render
+    const char *program; // "spheres"
+    const char *summary; // one clause
+    const char *file;    // "spheres.txt": what training writes
     struct {
         const char *line, *summary, *examples; // line: in the list of commands
     } help[FIT_COMMANDS];
@@ -35,8 +34,8 @@ typedef struct fit_workload {
     void (*list)(fit_command command, option_table *table);
     // Checks them, replaces zeros by the defaults, *width too. iterations: the default.
     bool (*complete)(int64_t *width, int64_t *iterations, fault *why);
-    // Opens what a file holds; NULL: what the options say. Closed also after a failure.
-    bool (*open)(const char *path, int width, int height, fit_scene *out, fault *why);
+    // Opens what the options say. Closed also after a failure.
+    bool (*open)(int width, int height, fit_scene *out, fault *why);
     void (*close)(void);
     void (*draw)(int view);     // writes color; 0 <= view < FIT_VIEWS
     void (*start)(float *host); // from the scene's parameters to those that training starts from

@@ -55,26 +55,6 @@ bool image_downscale(const image *picture, int factor, image *out, fault *why) {
     return true;
 }
 
-bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why) {
-    *out = (image){0};
-    if (count < 1 || gap < 0) return fail(why, "cannot put %d pictures side by side with gap %d", count, gap);
-    int64_t width = -(int64_t)gap;
-    for (int k = 0; k < count; k++) {
-        if (pictures[k]->height != pictures[0]->height || pictures[k]->channels != pictures[0]->channels)
-            return fail(why, "cannot put pictures of different height or channel count side by side");
-        width += (int64_t)gap + pictures[k]->width;
-    }
-    if (width > IMAGE_MAX_SIZE)
-        return fail(why, "%d pictures side by side are wider than %d pixels", count, IMAGE_MAX_SIZE);
-    if (!image_open(out, (int)width, pictures[0]->height, pictures[0]->channels, why)) return false;
-    memset(out->pixels, 255, bytes_of(out));
-    for (int k = 0, x = 0; k < count; x += pictures[k]->width + gap, k++)
-        for (int y = 0; y < out->height; y++)
-            memcpy(pixel_at(out, x, y), pixel_at(pictures[k], 0, y),
-                   (size_t)pictures[k]->width * (size_t)out->channels);
-    return true;
-}
-
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why) {
     if (!image_open(out, width, height, 3, why)) return false;
     const size_t plane = (size_t)width * (size_t)height;

@@ -30,10 +30,9 @@ bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_
 // Means over factor x factor blocks. Incomplete blocks at the right and bottom are cut off, but each side
 // stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
-// Puts pictures side by side, with a white gap of `gap` pixels. All have the same height and channel count.
-bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why);
-bool image_write_beside(const char *path, const image *const *pictures, int count, int gap,
-                        fault *why); // that as PNG
+// Writes a PNG of 1 to 8 pictures side by side, with a white gap of `gap` pixels. All have the same height and channel
+// count.
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why);
 // From planes [3][height][width] of floats on the host: times 255, rounded to nearest, clamped to 0..255. NaN
 // becomes 0.
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);

@@ -136,8 +136,23 @@ bool image_write_png(const char *path, const image *picture, fault *why) {
 }
 
 bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
-    image row = {0};
-    const bool done = image_beside(pictures, count, gap, &row, why) && image_write_png(path, &row, why);
+    int width = -gap; // image_open checks it
+    for (int k = 0; k < count; k++) {
+        if (pictures[k]->height != pictures[0]->height || pictures[k]->channels != pictures[0]->channels)
+            return fail(why, "cannot put pictures of different height or channel count side by side");
+        width += gap + pictures[k]->width;
+    }
+    image row;
+    if (!image_open(&row, width, pictures[0]->height, pictures[0]->channels, why)) return false;
+    const size_t channels = (size_t)row.channels, pixels = (size_t)row.width * (size_t)row.height;
+    memset(row.pixels, 255, pixels * channels);
+    uint8_t *to = row.pixels;
+    for (int k = 0; k < count; to += (size_t)(pictures[k]->width + gap) * channels, k++) {
+        const size_t bytes = (size_t)pictures[k]->width * channels;
+        for (size_t y = 0; y < (size_t)row.height; y++)
+            memcpy(to + y * (size_t)row.width * channels, pictures[k]->pixels + y * bytes, bytes);
+    }
+    const bool done = image_write_png(path, &row, why);
     image_close(&row);
     return done;
 }

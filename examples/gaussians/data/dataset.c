@@ -31,7 +31,7 @@ void dataset_close(dataset *data) {
     *data = (dataset){0};
 }
 
-bool dataset_spared(const dataset *data, const char *path, fault *why) {
+bool dataset_may_write(const dataset *data, const char *path, fault *why) {
     file_id id;
     if (!path || !file_id_of(path, &id)) return true;
     for (size_t i = 0; i < data->file_count; i++)
@@ -409,7 +409,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
         loaded = read_in_parallel(out->view_count, load_view, &work, why);
         if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
         if (loaded) say_remarks(out, folder);
-        out->cut_out = work.with_alpha == out->view_count;
+        out->is_object = work.with_alpha == out->view_count;
     }
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);

@@ -36,7 +36,7 @@ typedef struct dataset {
     double
         offset[3]; // what the data's coordinates have over those of cameras and points: reconstruction_settle
     char *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
-    bool cut_out;         // every picture has an alpha channel: an object without surroundings
+    bool is_object;       // every picture has an alpha channel: an object without surroundings
     size_t file_count;
     file_id *files;      // all files of the data: those of the model or transforms, and the pictures
     picture_store store; // has the memory of the views' pictures, alpha, masks and depth
@@ -88,7 +88,7 @@ bool dataset_no_picture(size_t index, const char *name, const void *context);
 // itself has held-out views.
 void dataset_hold_out(dataset *data, size_t every);
 // Fails if the path (NULL: none) leads to one of the data's files. Call it before writing to the path.
-bool dataset_spared(const dataset *data, const char *path, fault *why);
+bool dataset_may_write(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
 
 // ---- depth maps of photographs, as networks estimate them from single pictures

@@ -65,7 +65,7 @@ static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *c
 // ---- open and close
 
 distwar_train_settings distwar_train_defaults(void) {
-    return (distwar_train_settings){.iterations = USUAL_ITERATIONS,
+    return (distwar_train_settings){.iterations = DEFAULT_ITERATIONS,
                                     .sh_degree = GS_MAX_SH_DEGREE,
                                     .exposure = true,
                                     .validate = -1,
@@ -142,7 +142,7 @@ static bool choose(distwar_trainer *t) {
     t->key = checkpoint_settings("", table.rows, default_table.rows);
     t->default_key = checkpoint_settings("", default_table.rows, NULL);
     if (!t->key || !t->default_key) return fail(&last, "no memory for the settings");
-    c->iterations = s->budget > 0 ? 0 : s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
+    c->iterations = s->budget > 0 ? 0 : s->iterations > 0 ? s->iterations : DEFAULT_ITERATIONS;
     c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
     c->teachers = s->teachers;
     c->random_background = s->random_background;

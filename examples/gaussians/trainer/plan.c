@@ -26,12 +26,12 @@ double default_sh_rate(size_t views) {
 }
 
 double default_last_sh_rate(double first, int64_t iterations) {
-    return fmin(first, fmax(1, first * USUAL_ITERATIONS / (double)iterations));
+    return fmin(first, fmax(1, first * DEFAULT_ITERATIONS / (double)iterations));
 }
 
 double default_rate_part(size_t views, int64_t iterations) {
     const double few = fmin(1, fmax(0, 2 - (double)views / 20));
-    return pow(fmax(0.3, fmin(1, USUAL_ITERATIONS / (double)iterations)), few);
+    return pow(fmax(0.3, fmin(1, DEFAULT_ITERATIONS / (double)iterations)), few);
 }
 
 double default_dropout(size_t views, int64_t iterations) {
@@ -366,7 +366,7 @@ static void fit(void *context, double steps, training_settings *settings) {
 }
 
 training_settings budget_recipe_start(budget_recipe *recipe) {
-    training_settings settings = training_settings_from(recipe->choices, recipe->data, USUAL_ITERATIONS);
+    training_settings settings = training_settings_from(recipe->choices, recipe->data, DEFAULT_ITERATIONS);
     recipe->budget = (training_budget){.seconds = recipe->choices->budget, .fit = fit, .context = recipe};
     settings.budget = &recipe->budget;
     return settings;

@@ -57,7 +57,7 @@ density_settings density_settings_from(const density_settings *chosen, const tra
 // constant was measured: docs/notes/training.md has the row
 
 enum {
-    USUAL_ITERATIONS = 7000,
+    DEFAULT_ITERATIONS = 7000,
     // A schedule of fewer steps is too coarse for density control; under a budget it goes through several at once.
     LEAST_SCHEDULE = 3500
 };
@@ -88,7 +88,7 @@ double default_dropout(size_t views, int64_t iterations);
 // ---- how many Gaussians
 
 // Random points that data without points start from, but no more than growth may reach.
-enum { USUAL_RANDOM = 100000 };
+enum { DEFAULT_RANDOM = 100000 };
 
 // The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
 // more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with

@@ -222,31 +222,26 @@ TEST_F(Options, HelpOfAllIsMoreThanHelp) {
     options[6].help =
         "say nothing at all, neither of what is done nor of what is left to do, until all is done";
     command.groups = 2;
-    setenv("COLUMNS", "60", 1);
     std::string text[2];
     for (int all = 0; all < 2; all++) {
         testing::internal::CaptureStdout();
         EXPECT_EQ(all ? parse({"--help", "all"}) : parse({"--help"}), OPTIONS_HELP);
         text[all] = testing::internal::GetCapturedStdout();
     }
-    unsetenv("COLUMNS");
     const std::string usual = "usage: dsplat train DATA -o OUT.ply [options]\n\n"
                               "Trains a scene.\n\n"
                               "output:\n"
                               "  -o, --output TEXT   where the scene goes\n"
-                              "  -n, --iterations N  training steps (auto or 1..1000000;\n"
-                              "                      default auto)\n\n"
+                              "  -n, --iterations N  training steps (auto or 1..1000000; default auto)\n\n"
                               "numbers:\n"
-                              "      --seed N        chooses the random numbers (at least\n"
-                              "                      0; default 1)\n"
+                              "      --seed N        chooses the random numbers (at least 0; default 1)\n"
                               "      --rate X        learning rate (0..1; default 0.5)\n"
                               "      --offset X      any number (any; default 0)\n\n",
-                      rare = "rare:\n"
-                             "      --reduce NAME   how warps add (atomic, serial, bfly;\n"
-                             "                      default bfly)\n"
-                             "  -q, --quiet         say nothing at all, neither of what is\n"
-                             "                      done nor of what is left to do, until\n"
-                             "                      all is done\n\n",
+                      rare =
+                          "rare:\n"
+                          "      --reduce NAME   how warps add (atomic, serial, bfly; default bfly)\n"
+                          "  -q, --quiet         say nothing at all, neither of what is done nor of what is\n"
+                          "                      left to do, until all is done\n\n",
                       help = "  -h, --help          print this and exit\n",
                       more = "      --help all      print the other 2 options too\n",
                       examples = "\nexamples:\n  dsplat train fern -o fern.ply\n";

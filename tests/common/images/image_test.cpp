@@ -413,7 +413,8 @@ TEST_F(Image, PutsPicturesBeside) {
     for (int i = 0; i < 6; i++) left.pixels[i] = 10;
     for (int i = 0; i < 12; i++) right.pixels[i] = 20;
     const image *both[] = {&left, &right};
-    ASSERT_TRUE(image_beside(both, 2, 1, &picture, &why)) << why.text;
+    ASSERT_TRUE(image_write_beside(path.c_str(), both, 2, 1, &why)) << why.text;
+    ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
     EXPECT_EQ(picture.width, 4);
     EXPECT_EQ(picture.height, 2);
     const std::vector<int> row = {10, 10, 10, 255, 255, 255, 20, 20, 20, 20, 20, 20};
@@ -425,9 +426,8 @@ TEST_F(Image, PutsPicturesBeside) {
     image high = make(1, 3, 3), clear = make(1, 2, 4), wide = make(IMAGE_MAX_SIZE, 2, 3);
     for (const image *odd : {&high, &clear, &wide}) {
         const image *pair[] = {&left, odd};
-        EXPECT_FALSE(image_beside(pair, 2, 0, &picture, &why));
+        EXPECT_FALSE(image_write_beside(path.c_str(), pair, 2, 0, &why));
     }
-    EXPECT_FALSE(image_beside(both, 0, 0, &picture, &why));
     for (image *each : {&left, &right, &high, &clear, &wide}) image_close(each);
 }
 

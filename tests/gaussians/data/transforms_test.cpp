@@ -115,7 +115,7 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_STREQ(data.views[1].name, "train/r_0.png");
     EXPECT_TRUE(data.views[0].held_out);
     EXPECT_FALSE(data.views[1].held_out || data.views[2].held_out);
-    EXPECT_TRUE(data.cut_out);
+    EXPECT_TRUE(data.is_object);
     EXPECT_EQ(data.views[0].camera.width, 4); // sizes differ
     const gs_camera &camera = data.views[1].camera;
     const float got_camera[] = {float(camera.width), float(camera.height),
@@ -153,7 +153,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     options.keep_alpha = true;
     ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
-    EXPECT_FALSE(data.cut_out);
+    EXPECT_FALSE(data.is_object);
     EXPECT_EQ(data.views[1].alpha, nullptr);
     const dataset_view &view = data.views[0];
     ASSERT_NE(view.alpha, nullptr);
@@ -190,7 +190,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_EQ(view.camera.fy, 101.0f / 4);
     EXPECT_EQ(view.camera.cx, 41.0f / 4);
     EXPECT_EQ(view.camera.cy, 30.5f / 4);
-    EXPECT_FALSE(data.cut_out);
+    EXPECT_FALSE(data.is_object);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
     image_close(&picture);
     image_close(&undistorted);

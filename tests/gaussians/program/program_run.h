@@ -31,6 +31,18 @@ class Program : public ProgramTest {
         return all;
     }
     outcome dsplat(const std::string &line) const { return splat(words(line)); }
+    // The same, which must end well.
+    outcome done(const std::string &line) const {
+        const outcome got = dsplat(line);
+        EXPECT_EQ(got.code, 0) << line << "\n" << got.err;
+        return got;
+    }
+    // Starts it; `ended` waits for it.
+    pid_t background(const std::string &line) const {
+        std::vector<std::string> all = words(line);
+        all.insert(all.begin(), DSPLAT_PROGRAM);
+        return started(all, at("out"), at("err"));
+    }
     struct refusal {
         std::string line;
         int code;

@@ -78,7 +78,7 @@ static bool load(evaluation *e, fault *why) {
     const depth_maps_of of =
         o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     if ((o->depth && !depth_maps_load(&e->data, o->depth, &loading, of, why)) ||
-        !dataset_spared(&e->data, o->json, why) || !open_views(e, why))
+        !dataset_may_write(&e->data, o->json, why) || !open_views(e, why))
         return false;
     e->result = device_allocate(3 * sizeof *e->result);
     e->device = device_gaussians_from(&e->scene);
@@ -104,14 +104,6 @@ static void evaluation_close(evaluation *e) {
 }
 
 // ---- measuring
-
-// A view by itself: the others do not matter.
-static bool align(evaluation *e, target_view *view, fault *why) {
-    training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
-    memcpy(settings.background, e->background, sizeof settings.background);
-    return e->options->align_steps == 0 ||
-           align_views(NULL, &e->moving, view, 1, &settings, e->options->align_steps, why);
-}
 
 // The mean over the map's pixels that count.
 static double mean_depth(const target_view *view) {
@@ -141,7 +133,7 @@ static double depth_error_of(evaluation *e, const target_view *view) {
 static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
     char name[32];
     snprintf(name, sizeof name, "view_%05zu.png", i);
-    return path_join(path, e->options->pictures, name, why) && dataset_spared(&e->data, path, why);
+    return path_join(path, e->options->pictures, name, why) && dataset_may_write(&e->data, path, why);
 }
 
 // The frame's picture and the photograph side by side.
@@ -167,7 +159,11 @@ static bool remove_other_pictures(const evaluation *e, fault *why) {
 static bool measure_view(evaluation *e, size_t i, fault *why) {
     target_view *const view = &e->views[i];
     measures *const out = &e->each[i];
-    if (!align(e, view, why)) return false;
+    const int64_t steps = e->options->align_steps;
+    training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
+    memcpy(settings.background, e->background, sizeof settings.background);
+    // A view by itself: the others do not matter.
+    if (steps > 0 && !align_views(NULL, &e->moving, view, 1, &settings, steps, why)) return false;
     frame_render(&e->color, &e->device, e->device.sh_degree, &view->camera, e->background);
     if (!quality_of_frame(&e->color, view, e->result, &out->quality, why)) return false;
     if (e->options->pictures && !write_pictures(e, i, why)) return false;

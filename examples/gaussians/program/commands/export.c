@@ -61,6 +61,16 @@ static bool add_view(page_source *s, const page_view *view, const image *picture
     return !picture || image_downscale(picture, added->divisor, &added->photograph, why);
 }
 
+static void place_pivot(page_source *s, const target_view *views, size_t count) {
+    camera_orbit orbit;
+    fault ignored;
+    const bool has_up = camera_orbit_open(&orbit, views, count, &ignored);
+    for (int i = 0; i < 3; i++) {
+        s->content.pivot[i] = orbit.focus[i];
+        s->content.up[i] = has_up ? orbit.up[i] : -(double)s->views[0].camera.rotation[3 + i];
+    }
+}
+
 static bool load_views(page_source *s, const page_options *o, const scene_notes *notes, fault *why) {
     const chosen_views chosen = {&s->data, (size_t)o->views};
     dataset_options loading = {
@@ -74,20 +84,6 @@ static bool load_views(page_source *s, const page_options *o, const scene_notes 
         const page_view view = {.name = from->name, .camera = from->camera, .held_out = from->held_out};
         if (is_chosen(i, from->name, &chosen) && !add_view(s, &view, &from->picture, why)) return false;
     }
-    return true;
-}
-
-static void place_pivot(page_source *s, const target_view *views, size_t count) {
-    camera_orbit orbit;
-    fault ignored;
-    const bool has_up = camera_orbit_open(&orbit, views, count, &ignored);
-    for (int i = 0; i < 3; i++) {
-        s->content.pivot[i] = orbit.focus[i];
-        s->content.up[i] = has_up ? orbit.up[i] : -(double)s->views[0].camera.rotation[3 + i];
-    }
-}
-
-static bool place_pivot_of_data(page_source *s, fault *why) {
     target_view *const views = views_of_data(&s->data, why);
     if (views) place_pivot(s, views, s->data.view_count);
     free(views);
@@ -113,8 +109,8 @@ bool page_source_open(page_source *s, const page_options *o, const char *output,
     memcpy(c->background, notes.background, sizeof c->background); // zeros if the file has none
     if ((o->background && !parse_color(o->background, c->background, why)) ||
         !read_scene_to_measure(o->scene, &s->scene, why) ||
-        !(o->cameras ? load_views(s, o, &notes, why) && place_pivot_of_data(s, why) : invent_view(s, why)) ||
-        !dataset_spared(&s->data, output, why))
+        !(o->cameras ? load_views(s, o, &notes, why) : invent_view(s, why)) ||
+        !dataset_may_write(&s->data, output, why))
         return false;
     return page_source_take_scene(s, o->most, why);
 }

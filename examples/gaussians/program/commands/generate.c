@@ -115,7 +115,7 @@ static void describe_views(json_writer *json, const void *subject) {
 }
 
 // The picture with alpha. The colours are divided by alpha, as they were blended with black.
-static bool cut_out(const frame *f, image *out, fault *why) {
+static bool picture_with_alpha(const frame *f, image *out, fault *why) {
     const size_t pixels = (size_t)f->view.camera.width * (size_t)f->view.camera.height;
     float *planes = malloc((GS_CHANNELS + 1) * pixels * sizeof *planes); // the last: transmittance
     if (!planes)
@@ -166,7 +166,7 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
         char path[PATH_ROOM];
         image picture = {0};
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = path_of(path, set, set->picture, i, why) && cut_out(f, &picture, why) &&
+        done = path_of(path, set, set->picture, i, why) && picture_with_alpha(f, &picture, why) &&
                image_write_png(path, &picture, why) && (!set->options->depth || write_depth(f, set, i, why));
         image_close(&picture);
     }

@@ -65,18 +65,6 @@ static void find_percentiles(const gs_gaussians *scene, int which, double *room,
         out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
 }
 
-static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
-    const gs_arrays arrays = gs_arrays_of(scene);
-    for (int64_t i = 0; i < scene->count; i++) {
-        int64_t found = 0;
-        for (int a = 0; a < GS_ARRAYS; a++)
-            for (int k = 0; k < arrays.width[a]; k++)
-                found += !isfinite(arrays.of[a][i * arrays.width[a] + k]);
-        info->values_not_finite += found;
-        info->gaussians_not_finite += found > 0;
-    }
-}
-
 static bool gather(const char *path, scene_info *info, fault *why) {
     gs_gaussians scene;
     struct stat status;
@@ -86,7 +74,15 @@ static bool gather(const char *path, scene_info *info, fault *why) {
                          .count = scene.count,
                          .sh_degree = scene.sh_degree,
                          .antialias = scene.antialias};
-    count_not_finite(&scene, info);
+    const gs_arrays arrays = gs_arrays_of(&scene);
+    for (int64_t i = 0; i < scene.count; i++) {
+        int64_t found = 0; // values that are not finite
+        for (int a = 0; a < GS_ARRAYS; a++)
+            for (int k = 0; k < arrays.width[a]; k++)
+                found += !isfinite(arrays.of[a][i * arrays.width[a] + k]);
+        info->values_not_finite += found;
+        info->gaussians_not_finite += found > 0;
+    }
     double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
     for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
     free(room);

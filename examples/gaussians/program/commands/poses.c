@@ -70,7 +70,7 @@ static bool run_step(const structure *s, const char *title, const arguments *wit
     progress_begin(&bar, title, (int64_t)s->photographs);
     if (progress_due(&bar)) progress_show(&bar, 0, NAN);
     const child_program program = {with->list, install_colmap, show_line, &bar, stop_request_flag()};
-    const bool done = child_run(&program, 0, why);
+    const bool done = child_run(&program, why);
     progress_end(&bar);
     if (done) printf("%-10s %.1f s\n", title, seconds_now() - bar.started);
     fflush(stdout);
@@ -87,7 +87,7 @@ static void look_at_help(void *context, const char *line) {
 static bool is_possible(structure *s, fault *why) {
     const char *const argv[] = {"colmap", "feature_extractor", "-h", NULL};
     const child_program program = {argv, install_colmap, look_at_help, &s->newer, stop_request_flag()};
-    return child_run(&program, 0, why);
+    return child_run(&program, why);
 }
 
 // Finds features in the photographs of the folder and matches them.

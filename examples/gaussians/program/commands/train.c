@@ -124,7 +124,7 @@ static void print_training(const train_run *run, int ranks) {
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (run->state.place.ended > 0)
         printf(
-            "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
+            "           ended early: from iteration %lld on, validation views gained under 0.15 of what training "
             "views did (--validate 0 goes on)\n",
             (long long)run->state.place.ended);
     const int teachers = run->state.place.scenes;
@@ -179,11 +179,6 @@ static void print_validation(const train_run *run) {
         last->training.psnr, last->training.ssim, run->validation.count);
 }
 
-static void print_depth(const train_depth *depth) {
-    printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
-           depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
-}
-
 static void print_poses(const run_poses *poses) {
     const pose_difference *before = &poses->before, *after = &poses->after;
     for (int i = 0; i < poses->sizes; i++)
@@ -213,7 +208,10 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->mean.psnr, held_out->mean.ssim);
     print_validation(run);
     print_stages(&report->clock);
-    if (options->depth) print_depth(&run->depth);
+    const train_depth *const depth = &run->depth;
+    if (options->depth)
+        printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
+               depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
     if (options->recipe.refine_poses || options->perturb_poses) print_poses(&run->poses);
 }
 
@@ -394,18 +392,6 @@ static bool validate(void *context, quality *mean, quality *training, fault *why
 
 // ---- the log
 
-// 200 lines in a run, but one every 100 steps at least.
-static int64_t log_interval(const train_options *o) {
-    const int64_t part = o->recipe.iterations / 200;
-    return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
-}
-
-// A twentieth of the iterations, an eighth where nobody sees the curve, and a multiple of the interval of log lines.
-static int64_t validation_interval(const train_options *o, int64_t every, bool seen) {
-    const int64_t part = (o->budget ? 10000 : o->recipe.iterations) / (seen ? 20 : 8) / every;
-    return every * (part < 1 ? 1 : part);
-}
-
 static void start_log(train_run *run) {
     const view_split *split = &run->split;
     const size_t aside = run->validation.count;
@@ -414,7 +400,7 @@ static void start_log(train_run *run) {
                                 {"held_out", NULL, (double)split->held_out},
                                 {"width", NULL, split->views[0].camera.width},
                                 {"height", NULL, split->views[0].camera.height},
-                                {aside > 0 ? "set_aside" : NULL, NULL, (double)aside},
+                                {aside > 0 ? "validation" : NULL, NULL, (double)aside},
                                 {0}};
     run_log_start(&run->log, &run->state, more, run->table);
 }
@@ -422,16 +408,21 @@ static void start_log(train_run *run) {
 static run_log_options log_options(const train_run *run) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report || o->view; // otherwise training need not wait for values
+    const int64_t few = o->recipe.iterations / 200;   // 200 lines in a run, but one every 100 steps at least
     run_log_options wanted = {.path = o->log,
                               .append = o->resume != NULL,
-                              .every = kept        ? log_interval(o)
-                                       : o->budget ? SELDOM
-                                                   : o->recipe.iterations,
+                              .every = !kept                    ? (o->budget ? SELDOM : o->recipe.iterations)
+                                       : o->budget || few > 100 ? 100
+                                       : few < 1                ? 1
+                                                                : few,
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
     if (run->validation.count > 0) {
-        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept);
+        // A twentieth of the iterations, an eighth where nobody sees the curve, and a multiple of the interval of log lines.
+        const int64_t interval = kept ? wanted.every : 1,
+                      part = (o->budget ? 10000 : o->recipe.iterations) / (kept ? 20 : 8) / interval;
+        wanted.validate_every = interval * (part < 1 ? 1 : part);
         wanted.validation_count = run->validation.count;
         if (!kept) wanted.every = SELDOM * wanted.validate_every; // so that nobody looks on in between
     }
@@ -463,7 +454,7 @@ static bool open_page(rank_run *r, fault *why) {
     const train_options *const o = run->options;
     if (!o->view) return true;
     if (!page_source_of_run(&r->source, &run->split, why)) return false;
-    r->source.content.title = page_name_of(o->data);
+    r->source.content.title = o->title;
     memcpy(r->source.content.background, o->recipe.background, sizeof o->recipe.background);
     const live_page_options options = {.listen = o->listen,
                                        .content = r->source.content,
@@ -620,7 +611,7 @@ static bool write_page(const train_run *run, const page_run *more, fault *why) {
            page_source_take_scene(&source, PAGE_MOST, why);
     if (done) {
         page_content content = source.content;
-        content.title = page_name_of(run->options->data);
+        content.title = run->options->title;
         content.record = &run->log.record;
         content.run = more;
         memcpy(content.background, run->options->recipe.background, sizeof content.background);
@@ -781,7 +772,11 @@ int train_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
-    char path[PATH_MAX];
+    char path[PATH_MAX], real[PATH_MAX];
+    // A page is named after the folder, also where that is called "." or ends with a slash.
+    options.title = page_name_of(options.data);
+    if (options.title[strspn(options.title, ".")] == '\0' || strchr(options.title, '/'))
+        options.title = page_name_of(realpath(options.data, real) ? real : options.data);
     if (options.output) {
         snprintf(path, sizeof path, "%s.checkpoint", options.output);
         options.checkpoint = path;

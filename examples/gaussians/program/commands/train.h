@@ -17,6 +17,7 @@ typedef struct train_options {
         *validate; // checkpoint: of -o
     int64_t downscale, holdout, sh_degree, random, eval_every, checkpoint_every, align_steps;
     rank_options ranks;
+    const char *title; // of pages
     double memory;
     training_choices recipe;                    // iterations: under a budget, of which they follow, 0
     int reduce;                                 // index into blend_strategies

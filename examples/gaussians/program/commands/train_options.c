@@ -190,17 +190,13 @@ static bool read_perturbation(train_options *o, fault *why) {
     return true;
 }
 
-// Takes the strategy that AUTO_REDUCE_OPTION has read.
-static void choose_policy(train_options *o) {
-    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
-    if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
-}
-
 bool train_options_check(train_options *o, fault *why) {
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
-    choose_policy(o);
+    const distwar_strategy strategy =
+        blend_strategies[o->reduce].strategy; // that AUTO_REDUCE_OPTION has read
+    o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
+    if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
     o->recipe.ranks = o->ranks.gpus;
     o->recipe.reproducible = o->reproducible;
     o->recipe.from = o->from, o->recipe.random = o->random > 0;
@@ -211,6 +207,6 @@ bool train_options_check(train_options *o, fault *why) {
           read_validate(o, why) && read_budget(o, why) && training_choices_combine(&o->recipe, why) &&
           files_differ(o, why)))
         return false;
-    if (!o->budget && o->recipe.iterations == 0) o->recipe.iterations = USUAL_ITERATIONS;
+    if (!o->budget && o->recipe.iterations == 0) o->recipe.iterations = DEFAULT_ITERATIONS;
     return true;
 }

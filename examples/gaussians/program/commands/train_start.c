@@ -40,7 +40,7 @@ static bool load_data(train_run *run, fault *why) {
     if (o->depth && !depth_maps_load(&run->data, o->depth, &loading, DEPTH_MAPS_TRAINING, why)) return false;
     const char *const outputs[] = {o->output, o->checkpoint, o->log, o->write_cameras};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (!dataset_spared(&run->data, outputs[i], why)) return false;
+        if (!dataset_may_write(&run->data, outputs[i], why)) return false;
     run->random_start = !o->from && (o->random > 0 || run->data.point_count == 0);
     return view_split_list(&run->split, &run->data, o->data, why);
 }
@@ -53,7 +53,7 @@ static bool find_points(train_run *run, fault *why) {
     const train_options *o = run->options;
     const int64_t most =
         density_settings_from(&o->recipe.density, &run->known, o->recipe.iterations).most_gaussians;
-    const size_t wanted = (size_t)(o->random > 0 ? o->random : most < USUAL_RANDOM ? most : USUAL_RANDOM);
+    const size_t wanted = (size_t)(o->random > 0 ? o->random : most < DEFAULT_RANDOM ? most : DEFAULT_RANDOM);
     target_view *const views = malloc(run->split.training * sizeof *views);
     float(*const points)[3] = calloc(wanted, sizeof *points);
     uint8_t(*const colors)[3] = calloc(wanted, sizeof *colors);
@@ -69,7 +69,7 @@ static bool find_points(train_run *run, fault *why) {
     }
     run->random_start = run->stereo.points == 0;
     if (done && run->random_start && !o->resume)
-        random_points(views, count, run->data.cut_out, wanted, (uint64_t)o->recipe.seed, points, colors);
+        random_points(views, count, run->data.is_object, wanted, (uint64_t)o->recipe.seed, points, colors);
     free(views);
     if (!done || (run->random_start && o->resume)) {
         free(points);
@@ -280,7 +280,7 @@ static bool prepare(train_run *run, fault *why) {
         !remember_poses(run, why) || (o->depth && !fit_maps(run, why)) ||
         (run->random_start && !find_points(run, why))) // the settings depend on random_start
         return false;
-    run->known.everywhere = run->random_start && !run->data.cut_out;
+    run->known.everywhere = run->random_start && !run->data.is_object;
     run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);

@@ -23,22 +23,15 @@ bool map_picture(const gs_gaussians *device, int sh_degree, const gs_camera *cam
     return done;
 }
 
-// Makes a gray picture of the differences.
-static bool subtract(const image *a, const image *b, image *out, fault *why) {
-    if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
-    const size_t pixels = (size_t)a->width * (size_t)a->height;
-    for (size_t i = 0; i < pixels; i++) {
+bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why) {
+    image differences; // gray
+    if (!image_open(&differences, a->width, a->height, GS_CHANNELS, why)) return false;
+    for (size_t i = 0; i < (size_t)a->width * (size_t)a->height; i++) {
         int sum = 0;
         for (size_t c = 0; c < GS_CHANNELS; c++)
             sum += abs(a->pixels[GS_CHANNELS * i + c] - b->pixels[GS_CHANNELS * i + c]);
-        memset(out->pixels + GS_CHANNELS * i, (sum + GS_CHANNELS / 2) / GS_CHANNELS, GS_CHANNELS);
+        memset(differences.pixels + GS_CHANNELS * i, (sum + GS_CHANNELS / 2) / GS_CHANNELS, GS_CHANNELS);
     }
-    return true;
-}
-
-bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why) {
-    image differences;
-    if (!subtract(a, b, &differences, why)) return false;
     const bool done = image_downscale(&differences, divisor, out, why);
     image_close(&differences);
     const size_t pixels = done ? (size_t)out->width * (size_t)out->height : 0;

@@ -4,7 +4,7 @@
 #include "device.h"
 #include "scene.h"
 
-enum { USUAL_PIECE = 1 << 16 };
+enum { WHOLE_PIECE = 1 << 16 };
 
 typedef struct piece_reader {
     const training_state *state;
@@ -62,7 +62,7 @@ static bool write_pieces(piece_reader *r, const char *path, int64_t piece, const
 
 bool scene_pieces_write(const char *path, const training_state *state, int64_t piece,
                         const scene_notes *notes, int64_t *written, int64_t *dropped, fault *why) {
-    const int64_t all = training_state_count(state), most = piece > 0 ? piece : USUAL_PIECE,
+    const int64_t all = training_state_count(state), most = piece > 0 ? piece : WHOLE_PIECE,
                   rows = all < 1      ? 1
                          : all < most ? all
                                       : most;

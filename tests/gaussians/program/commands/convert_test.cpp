@@ -28,12 +28,7 @@ class Convert : public Program {
         EXPECT_TRUE(scene_read(at(name).c_str(), SCENE_FINITE, &g, &why)) << why.text;
         return g;
     }
-    outcome convert(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), "convert");
-        const outcome result = splat(arguments);
-        EXPECT_EQ(result.code, 0) << result.err;
-        return result;
-    }
+    outcome convert(const std::string &line) const { return done("convert " + line); }
     static double checked(const outcome &result) { // the PSNR that --check prints
         const size_t at = result.out.find("PSNR ");
         return at == std::string::npos ? NAN : strtod(result.out.c_str() + at + 5, nullptr);
@@ -42,21 +37,20 @@ class Convert : public Program {
 
 TEST_F(Convert, ChecksThePicturesOfEachFormat) {
     write_six(at("a.ply"), true);
-    EXPECT_CONTAINS(convert({at("a.ply"), at("b.ply"), "--check"}).out,
-                    "the pictures of 8 views are equal\n");
+    EXPECT_CONTAINS(convert("@a.ply @b.ply --check").out, "the pictures of 8 views are equal\n");
     for (const char *name : {"b.spz", "b.sog"}) {
         fault why;
         if (!scene_is_possible(at(name).c_str(), &why)) continue; // built without libwebp
-        const outcome result = convert({at("a.ply"), at(name), "--check"});
+        const outcome result = convert("@a.ply @"s + name + " --check");
         EXPECT_CONTAINS(result.out, "6 Gaussians, SH degree 3");
         EXPECT_GT(checked(result), 35) << result.out;
         gs_gaussians g = read(name);
         EXPECT_TRUE(g.antialias);
         scene_close(&g);
-        EXPECT_CONTAINS(splat({"info", at(name)}).out, "6, SH degree 3, antialiased");
-        EXPECT_EQ(splat({"render", at(name), "-o", at("b.png"), "--width", "64", "--height", "48"}).code, 0);
+        EXPECT_CONTAINS(done("info @"s + name).out, "6, SH degree 3, antialiased");
+        done("render @"s + name + " -o @b.png --width 64 --height 48");
     }
-    const outcome less = convert({at("a.ply"), at("b.ply"), "--check", "--sh-degree", "1", "--prune", "0.5"});
+    const outcome less = convert("@a.ply @b.ply --check --sh-degree 1 --prune 0.5");
     EXPECT_CONTAINS(less.out, "3 Gaussians, SH degree 1");
     EXPECT_LT(checked(less), 35);
 }
@@ -75,7 +69,7 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
     rows.precision(12);
     for (int k = 0; k < 12; k++)
         rows << (k ? "," : "") << (k % 4 == 3 ? shift[k / 4] : scale * turn[k / 4 * 3 + k % 4]);
-    convert({at("a.ply"), at("b.ply"), "--transform", rows.str()});
+    convert("@a.ply @b.ply --transform " + rows.str());
     // Before: the camera at (0, 0, -4) that looks along z. After: x_camera = R^T (x_world - shift) / 2 + (0, 0, 4),
     // which is the same picture as with all lengths doubled.
     double translation[3] = {0, 0, 4 * scale};
@@ -100,16 +94,15 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
         else
             views << "1 1 0 0 0 0 0 4 1 v.png\n\n";
         views.close();
-        const outcome result = splat({"render", at(moved ? "b.ply" : "a.ply"), "--cameras", folder, "-o",
-                                      at(moved ? "b.png" : "a.png")});
-        ASSERT_EQ(result.code, 0) << result.err;
+        done(moved ? "render @b.ply --cameras @after -o @b.png"
+                   : "render @a.ply --cameras @before -o @a.png");
     }
     const picture before(at("a.png")), after(at("b.png"));
     EXPECT_GT(image_psnr(&before, &after, NULL), 55); // a value here and there is rounded to its neighbour
-    EXPECT_GT(before.others({0, 0, 0}), 500);   // there is something to see
+    EXPECT_GT(before.others({0, 0, 0}), 500);         // there is something to see
     // Without the rotation of the harmonics it would not hold.
-    convert({at("a.ply"), at("c.ply"), "--sh-degree", "0"});
-    ASSERT_EQ(dsplat("render @c.ply --cameras @before -o @c.png").code, 0);
+    convert("@a.ply @c.ply --sh-degree 0");
+    done("render @c.ply --cameras @before -o @c.png");
     const picture flat(at("c.png"));
     EXPECT_LT(image_psnr(&before, &flat, NULL), 35);
 }
@@ -117,24 +110,24 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
 TEST_F(Convert, MergesCropsAndPrunes) {
     write_six(at("a.ply"));
     write_scene(at("b.ply"), 4, 5, 0, 0); // of degree 0
-    convert({at("a.ply"), at("b.ply"), at("both.spz")});
+    convert("@a.ply @b.ply @both.spz");
     gs_gaussians g = read("both.spz");
     EXPECT_EQ(g.count, 10);
     EXPECT_EQ(g.sh_degree, 3);
     EXPECT_EQ(g.sh[9 * 48 + 10], 0);
     scene_close(&g);
-    convert({at("both.spz"), at("c.ply"), "--crop", "4,-1,-1,6,1,1"});
+    convert("@both.spz @c.ply --crop 4,-1,-1,6,1,1");
     g = read("c.ply");
     EXPECT_EQ(g.count, 4);
     EXPECT_EQ(g.mean[0], 5);
     scene_close(&g);
-    convert({at("b.ply"), at("c.ply"), "--transform", "0.5", "--crop", "2,-1,-1,3,1,1"});
+    convert("@b.ply @c.ply --transform 0.5 --crop 2,-1,-1,3,1,1");
     g = read("c.ply");
     EXPECT_EQ(g.count, 4);
     EXPECT_FLOAT_EQ(g.log_scale[0], -2 + std::log(0.5f));
     scene_close(&g);
     // Those of least opacity and size go: the last, as both fall.
-    convert({at("a.ply"), at("c.ply"), "--prune", "0.34"});
+    convert("@a.ply @c.ply --prune 0.34");
     gs_gaussians six = read("a.ply");
     g = read("c.ply");
     EXPECT_EQ(g.count, 4);
@@ -142,43 +135,36 @@ TEST_F(Convert, MergesCropsAndPrunes) {
     scene_close(&g);
     scene_close(&six);
     write_six(at("aa.ply"), true);
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"convert", at("a.ply"), at("aa.ply"), at("c.ply")}, "aa.ply is antialiased and "}}, 1);
+    refuses({{"convert @a.ply @aa.ply @c.ply", 1, "aa.ply is antialiased and "}});
 }
 
 TEST_F(Convert, RefusesLines) {
     write_six(at("a.ply"));
-    const std::string a = at("a.ply"), b = at("b.ply");
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"convert", a}, "SCENE"},
-                    {{"convert", a, b, "--crop", "1,2,3"}, "--crop '1,2,3'"},
-                    {{"convert", a, b, "--crop", "1,0,0,0,1,1"}, "the least corner first"},
-                    {{"convert", a, b, "--transform", "0"}, "--transform '0'"},
-                    {{"convert", a, b, "--transform", "1,2"}, "--transform '1,2'"},
-                    {{"convert", a, b, "--transform", "1,0,0,0,0,2,0,0,0,0,1,0"}, "--transform"},
-                    {{"convert", a, b, "--transform", "nan"}, "--transform 'nan'"},
-                    {{"convert", a, b, "--prune", "1"}, "--prune"},
-                    {{"convert", a, b, "--spz-version", "1"}, "--spz-version"},
-                    {{"convert", a, b, "--cameras", "x"}, "--cameras is for --check"}},
-                   2);
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"convert", a, at("b.splat")}, ".splat files are only read"},
-                    {{"convert", a, at("b.obj")}, "not a known format of scenes"},
-                    {{"convert", at("no.spz"), b}, "no.spz: cannot open"},
-                    {{"convert", a, at("none/b.spz")}, "none/b.spz: cannot write"}},
-                   1);
-    EXPECT_FALSE(fs::exists(b));
+    const std::string convert = "convert @a.ply @b.ply --";
+    refuses({{"convert @a.ply", 2, "SCENE"},
+             {convert + "crop 1,2,3", 2, "--crop '1,2,3'"},
+             {convert + "crop 1,0,0,0,1,1", 2, "the least corner first"},
+             {convert + "transform 0", 2, "--transform '0'"},
+             {convert + "transform 1,2", 2, "--transform '1,2'"},
+             {convert + "transform 1,0,0,0,0,2,0,0,0,0,1,0", 2, "--transform"},
+             {convert + "transform nan", 2, "--transform 'nan'"},
+             {convert + "prune 1", 2, "--prune"},
+             {convert + "spz-version 1", 2, "--spz-version"},
+             {convert + "cameras x", 2, "--cameras is for --check"},
+             {"convert @a.ply @b.splat", 1, ".splat files are only read"},
+             {"convert @a.ply @b.obj", 1, "not a known format of scenes"},
+             {"convert @no.spz @b.ply", 1, "no.spz: cannot open"},
+             {"convert @a.ply @none/b.spz", 1, "none/b.spz: cannot write"}});
 }
 
 // Training writes any format, in pieces.
 TEST_F(Convert, TrainingWritesSpz) {
     write_colmap(at("data"), 30);
-    const outcome result = dsplat("train @data -o @t.spz --iterations 4");
-    ASSERT_EQ(result.code, 0) << result.err;
+    done("train @data -o @t.spz --iterations 4");
     gs_gaussians g = read("t.spz");
     EXPECT_GT(g.count, 0);
     scene_close(&g);
-    EXPECT_EQ(dsplat("eval @t.spz --cameras @data").code, 0);
+    done("eval @t.spz --cameras @data");
 }
 
 } // namespace convert_test

@@ -113,8 +113,7 @@ TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const outcome run =
-        dsplat("render @scene.ply -o @orbit --cameras @data --path orbit --frames 5 --downscale 2");
-    ASSERT_EQ(run.code, 0) << run.err;
+        done("render @scene.ply -o @orbit --cameras @data --path orbit --frames 5 --downscale 2");
     EXPECT_EQ(run.err, "");
     EXPECT_CONTAINS(run.out, "5 frames, 20 x 14");
     std::set<std::string> frames;
@@ -134,14 +133,10 @@ TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
 TEST_F(Fly, AShorterFlightLeavesNothingOfALongerOne) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
-    const auto fly = [&](const char *frames) {
-        return dsplat("render @scene.ply -o @out --cameras @data --path orbit --frames "s + frames +
-                      " --downscale 4");
-    };
-    ASSERT_EQ(fly("6").code, 0);
+    const std::string fly = "render @scene.ply -o @out --cameras @data --path orbit --downscale 4 --frames ";
+    done(fly + "6");
     std::ofstream(at("out") / "flight.mp4") << "mine";
-    const outcome run = fly("2");
-    ASSERT_EQ(run.code, 0) << run.err;
+    done(fly + "2");
     std::set<std::string> left;
     for (const auto &entry : fs::directory_iterator(at("out"))) left.insert(entry.path().filename());
     EXPECT_EQ(left, (std::set<std::string>{"flight.mp4", "frame_00000.png", "frame_00001.png"}));
@@ -177,17 +172,14 @@ TEST_F(Fly, PhotographsDoNotBecomeFrames) {
 TEST_F(Fly, RendersSogAndSpz) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
-    const auto shown = [&](const char *scene, const char *to) {
-        return splat({"render", at(scene), "-o", at(to), "--cameras", at("data")}).code;
-    };
-    ASSERT_EQ(shown("scene.ply", "ply.png"), 0);
+    done("render @scene.ply -o @ply.png --cameras @data");
     const picture expected(at("ply.png"));
     EXPECT_GT(expected.others({0, 0, 0}), 20);
-    for (const char *scene : {"scene.sog", "scene.spz"}) {
-        const outcome run = splat({"convert", at("scene.ply"), at(scene)});
+    for (const std::string scene : {"@scene.sog", "@scene.spz"}) {
+        const outcome run = dsplat("convert @scene.ply " + scene);
         if (run.err.find("libwebp") != std::string::npos) continue; // built without it
         ASSERT_EQ(run.code, 0) << run.err;
-        ASSERT_EQ(shown(scene, "other.png"), 0);
+        done("render " + scene + " -o @other.png --cameras @data");
         const picture other(at("other.png"));
         EXPECT_GT(image_psnr(&other, &expected, NULL), 35) << scene;
     }
@@ -196,26 +188,20 @@ TEST_F(Fly, RendersSogAndSpz) {
 TEST_F(Fly, BadWishesAreRefused) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
-    const std::vector<std::string> flight = words("render @scene.ply -o @flight --path orbit");
-    auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), flight.begin(), flight.end());
-        return splat(more);
-    };
-    EXPECT_EQ(with({}).code, 2); // no cameras
-    EXPECT_EQ(with({"--cameras", at("data"), "--frames", "0"}).code, 2);
-    EXPECT_EQ(with({"--cameras", at("data"), "--photo"}).code, 2);
-    EXPECT_EQ(with({"--cameras", at("data"), "--path", "loop"}).code, 2);
-    EXPECT_EQ(with({"--cameras", at("nowhere")}).code, 1);
-    EXPECT_EQ(with({"--cameras", at("data"), "--view", "9"}).code, 1);
-    EXPECT_FALSE(fs::exists(at("flight")));
+    const std::string flight = "render @scene.ply -o @flight --path orbit",
+                      cameras = flight + " --cameras @data";
+    refuses({{flight, 2, "--cameras"},
+             {cameras + " --frames 0", 2, "--frames"},
+             {cameras + " --photo", 2, "--photo"},
+             {cameras + " --path loop", 2, "--path"},
+             {flight + " --cameras @nowhere", 1, "nowhere"},
+             {cameras + " --view 9", 1, "there is no view"}});
     std::ofstream(at("flight")) << "not a folder";
-    EXPECT_EQ(with({"--cameras", at("data")}).code, 1);
+    refuses({{cameras, 1, "flight"}});
     EXPECT_EQ(contents(at("flight")), "not a folder");
     fs::remove(at("flight"));
     fs::create_directories(at("flight") / "frame_00001.png"); // in the way of the second frame
-    const outcome run = with({"--cameras", at("data"), "--frames", "3"});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "frame_00001.png: cannot write");
+    refuses({{cameras + " --frames 3", 1, "frame_00001.png: cannot write"}});
 }
 
 } // namespace

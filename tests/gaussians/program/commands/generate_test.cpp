@@ -8,13 +8,17 @@ namespace {
 
 class Generate : public Program {
   protected:
-    void make(const char *name, std::vector<std::string> more = {}) const {
-        more.insert(more.begin(), {"generate", at(name), "--views", "6", "--test-views", "2", "--size", "48",
-                                   "--gaussians", "2000"});
-        outcome run = splat(more);
-        ASSERT_EQ(run.code, 0) << run.err;
+    void make(const std::string &name, const std::string &more = "") const {
+        const outcome run =
+            done("generate @" + name + " --views 6 --test-views 2 --size 48 --gaussians 2000 " + more);
         EXPECT_EQ(run.err, "");
         EXPECT_CONTAINS(run.out, "6 views to train on, 2 held out, 48 x 48");
+    }
+    // The mean PSNR of `dsplat eval`.
+    double psnr(const std::string &line) const {
+        const std::string out = done("eval " + line).out;
+        const size_t mean = out.find("mean");
+        return mean == std::string::npos ? NAN : std::strtod(out.c_str() + mean + strlen("mean"), nullptr);
     }
 };
 
@@ -25,7 +29,7 @@ TEST_F(Generate, IsDataOfAnObject) {
     const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false, false, false, 0, false};
     ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 8u);
-    EXPECT_TRUE(data.cut_out);
+    EXPECT_TRUE(data.is_object);
     EXPECT_EQ(data.point_count, 0u);
     size_t held_out = 0;
     for (size_t i = 0; i < data.view_count; i++) {
@@ -49,73 +53,40 @@ TEST_F(Generate, IsDataOfAnObject) {
     dataset_close(&data);
 }
 
-TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {
-    make("data");
-    const auto train = [&](const char *to, std::vector<std::string> more) {
-        more.insert(more.begin(), {"train", at("data"), "-o", at(to), "--random", "200", "--iterations", "20",
-                                   "--reproducible"});
-        const outcome run = splat(more);
-        EXPECT_EQ(run.code, 0) << run.err;
-        return contents(at(to));
-    };
-    const std::string fixed = train("fixed.ply", {}), random = train("random.ply", {"--random-background"});
-    EXPECT_NE(fixed, random);
-    EXPECT_EQ(random, train("again.ply", {"--random-background"}));
-}
-
-TEST_F(Generate, RetirementIsAPartOfTraining) {
-    const outcome data = splat(
-        {"generate", at("data"), "--views", "3", "--test-views", "1", "--size", "16", "--gaussians", "1000"});
-    ASSERT_EQ(data.code, 0) << data.err;
-    const auto train = [&](const char *to, const char *retired) {
-        const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "60", "--max-gaussians",
-                                   "90", "--iterations", "24", "--schedule", "from=2,every=4,retire=8",
-                                   "--retire", retired, "--reproducible"});
-        EXPECT_EQ(run.code, 0) << run.err;
-        return contents(at(to));
-    };
-    const std::string with = train("with.ply", "1"); // at most three quarters
-    EXPECT_FALSE(with == train("without.ply", "0"));
-    EXPECT_TRUE(with == train("again.ply", "1"));
+// Both are drawn by the seed.
+TEST_F(Generate, BackgroundsAndRetirementAreAPartOfTraining) {
+    done("generate @data --views 3 --test-views 1 --size 16 --gaussians 1000");
+    const std::string train = "train @data --random 60 --max-gaussians 90 --iterations 24 --reproducible"
+                              " --schedule from=2,every=4,retire=8 --retire 0 -o ";
+    done(train + "@plain.ply");
+    const std::string plain = contents(at("plain.ply"));
+    for (const std::string more :
+         {" --random-background", " --retire 1"}) { // of these at most three quarters
+        for (const char *name : {"@one.ply", "@again.ply"}) done(train + name + more);
+        EXPECT_FALSE(contents(at("one.ply")) == plain) << more;
+        EXPECT_TRUE(contents(at("one.ply")) == contents(at("again.ply"))) << more;
+    }
 }
 
 TEST_F(Generate, ShowsItsScene) {
     make("data");
-    outcome run = dsplat("eval @data/scene.ply --cameras @data --background 1,1,1");
-    ASSERT_EQ(run.code, 0) << run.err;
-    const size_t mean = run.out.find("mean");
-    ASSERT_NE(mean, std::string::npos) << run.out;
-    EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
-}
-
-// The mean PSNR that `dsplat eval` prints.
-double psnr_of(const outcome &run) {
-    EXPECT_EQ(run.code, 0) << run.err;
-    const size_t mean = run.out.find("mean");
-    return mean == std::string::npos ? NAN : std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr);
+    EXPECT_GT(psnr("@data/scene.ply --cameras @data --background 1,1,1"), 45);
 }
 
 TEST_F(Generate, AFisheyeIsTrainedAsItIsAndUndistorted) {
-    make("data", {"--fisheye", "170"});
-    const auto eval = [&](const fs::path &scene, std::vector<std::string> more) {
-        more.insert(more.begin(), {"eval", scene, "--cameras", at("data"), "--background", "1,1,1"});
-        return psnr_of(splat(more));
-    };
-    EXPECT_GT(eval(at("data") / "scene.ply", {}), 45);
-    EXPECT_GT(eval(at("data") / "scene.ply", {"--undistort"}), 15); // resampled between few pixels
-    for (const bool undistort : {false, true}) {
-        const std::vector<std::string> option(undistort ? 1 : 0, "--undistort");
-        double psnr[2];
-        for (const int longer : {0, 1}) {
-            std::vector<std::string> train = {
-                "train", at("data"),     "-o",    at("scene.ply"), "--random",
-                "300",   "--background", "1,1,1", "--iterations",  longer ? "60" : "1"};
-            train.insert(train.end(), option.begin(), option.end());
-            const outcome run = splat(train);
-            ASSERT_EQ(run.code, 0) << run.err;
-            psnr[longer] = eval(at("scene.ply"), option);
+    make("data", "--fisheye 170");
+    const std::string eval = " --cameras @data --background 1,1,1";
+    EXPECT_GT(psnr("@data/scene.ply" + eval), 45);
+    EXPECT_GT(psnr("@data/scene.ply --undistort" + eval), 15); // resampled between few pixels
+    for (const std::string undistort : {"", " --undistort"}) {
+        double first = 0;
+        for (const std::string iterations : {"1", "60"}) {
+            done("train @data -o @scene.ply --random 300 --background 1,1,1 --iterations " + iterations +
+                 undistort);
+            const double now = psnr("@scene.ply" + eval + undistort);
+            if (iterations == "1") first = now;
+            EXPECT_TRUE(iterations == "1" || now > first + 0.5) << first << " dB, then " << now << undistort;
         }
-        EXPECT_GT(psnr[1], psnr[0] + 0.5) << undistort;
     }
 }
 
@@ -137,32 +108,25 @@ TEST_F(Generate, WhatIsMaskedDoesNotMatter) {
     }
     EXPECT_GT(changed, 1000);
     std::vector<std::string> scenes, tables;
-    double finished_psnr[2];
-    for (const char *name : {"data", "other"}) {
-        const fs::path scene = at(name).string() + ".ply", finished = at("finished.ply");
-        outcome run = splat({"train", at(name), "-o", scene, "--random", "200", "--iterations", "20",
-                             "--reproducible", "--mask-from-alpha"});
-        ASSERT_EQ(run.code, 0) << run.err;
-        scenes.push_back(contents(scene));
-        run = splat({"eval", scene, "--cameras", at(name), "--mask-from-alpha"});
-        ASSERT_EQ(run.code, 0) << run.err;
-        tables.push_back(run.out);
-        EXPECT_NE(splat({"eval", scene, "--cameras", at(name)}).out, run.out);
-        run = splat(
-            {"finish", scene, "--cameras", at(name), "-o", finished, "--lm-steps", "1", "--mask-from-alpha"});
-        ASSERT_EQ(run.code, 0) << run.err;
-        finished_psnr[scenes.size() - 1] =
-            psnr_of(splat({"eval", finished, "--cameras", at(name), "--mask-from-alpha"}));
+    std::vector<double> finished;
+    for (const std::string name : {"data", "other"}) {
+        const std::string masked = " --mask-from-alpha", eval = "eval @scene.ply --cameras @" + name;
+        done("train @" + name + " -o @scene.ply --random 200 --iterations 20 --reproducible" + masked);
+        scenes.push_back(contents(at("scene.ply")));
+        tables.push_back(done(eval + masked).out);
+        EXPECT_NE(done(eval).out, tables.back());
+        done("finish @scene.ply --cameras @" + name + " -o @finished.ply --lm-steps 1" + masked);
+        finished.push_back(psnr("@finished.ply --cameras @" + name + masked));
     }
     EXPECT_EQ(scenes[0], scenes[1]);
     EXPECT_EQ(tables[0], tables[1]);
-    EXPECT_NEAR(finished_psnr[0], finished_psnr[1], 0.05); // its sums have no order
+    EXPECT_NEAR(finished[0], finished[1], 0.05); // its sums have no order
 }
 
 TEST_F(Generate, TheSeedDecides) {
     make("one");
     make("again");
-    make("other", {"--seed", "2"});
+    make("other", "--seed 2");
     for (const char *file :
          {"transforms_train.json", "transforms_test.json", "train/r_0005.png", "scene.ply"}) {
         EXPECT_EQ(contents(at("one") / file), contents(at("again") / file)) << file;
@@ -174,7 +138,7 @@ TEST_F(Generate, TheSeedDecides) {
 // Files of an earlier run go, other files stay.
 TEST_F(Generate, TakesThePlaceOfAnEarlierRun) {
     make("fresh");
-    ASSERT_EQ(dsplat("generate @data --views 9 --test-views 4 --size 16 --gaussians 2000 --seed 5").code, 0);
+    done("generate @data --views 9 --test-views 4 --size 16 --gaussians 2000 --seed 5");
     std::ofstream(at("data") / "train/mine.png") << "mine";
     make("data");
     size_t files = 0;
@@ -199,17 +163,8 @@ TEST_F(Generate, OneThatFailsLeavesNoList) {
     EXPECT_FALSE(fs::exists(at("data") / "transforms_test.json"));
 }
 
-TEST_F(Generate, APlaceThatCannotBeWrittenIsRefused) {
-    std::ofstream(at("file")) << "not a folder";
-    for (const fs::path &place : {at("file"), at("no") / "such" / "folder"}) {
-        outcome run = splat({"generate", place});
-        EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, place.string());
-    }
-    EXPECT_EQ(contents(at("file")), "not a folder");
-    EXPECT_EQ(splat({"generate"}).code, 2);
-    EXPECT_EQ(dsplat("generate @data --views 0").code, 2);
-    EXPECT_EQ(files_in_folder(), 1u);
+TEST_F(Generate, RefusesLines) {
+    refuses({{"generate", 2, "an argument is missing"}, {"generate @data --views 0", 2, "--views must be"}});
 }
 
 } // namespace

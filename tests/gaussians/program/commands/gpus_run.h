@@ -7,21 +7,14 @@
 
 class OnGpus : public Program {
   protected:
-    std::vector<std::string> train(const char *output, int gpus,
-                                   const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = {"train",        at("data").string(),
-                                              "-o",           at(output).string(),
-                                              "--gpus",       std::to_string(gpus),
-                                              "--iterations", "12",
-                                              "--holdout",    "5",
-                                              "--seed",       "7"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return arguments;
+    // A command of training; of an option that is there twice the last counts.
+    static std::string train(int gpus, const std::string &more = "") {
+        return "train @data -o @scene.ply --gpus " + std::to_string(gpus) +
+               " --iterations 12 --holdout 5 --seed 7 " + more;
     }
-    std::string checkpoint() const { return at("scene.ply.checkpoint").string(); } // of scene_of
-    std::string scene_of(int gpus, const std::vector<std::string> &more) const {
-        const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
-        EXPECT_EQ(got.code, 0) << got.err;
+    fs::path checkpoint() const { return at("scene.ply.checkpoint"); }
+    std::string scene_of(int gpus, const std::string &more) const {
+        const outcome got = done(train(gpus, more));
         EXPECT_NE(got.out.find("scene "), std::string::npos) << got.out;
         return contents(at("scene.ply"));
     }
@@ -29,22 +22,11 @@ class OnGpus : public Program {
 
 // With a view a step, an average from step 10. Growth from 130 to 200: by relocation, noise, penalties; by splits, with
 // corrected colours.
-inline const std::vector<std::string> growth = {"--max-gaussians",
-                                                "200",
-                                                "--random",
-                                                "130",
-                                                "--reproducible",
-                                                "--schedule",
-                                                "from=1,until=9,every=4,average=1"};
+inline const std::string growth = " --max-gaussians 200 --random 130 --reproducible"
+                                  " --schedule from=1,until=9,every=4,average=1",
+                         growing = growth + " --density mcmc", splitting = growth + " --density split";
 // The same with retirement every 4 steps.
-inline const std::vector<std::string> retiring = {"--retire", "0.5", "--schedule",
-                                                  "from=1,until=9,every=4,average=1,retire=4"};
-inline std::vector<std::string> with(std::vector<std::string> options, const std::vector<std::string> &more) {
-    options.insert(options.end(), more.begin(), more.end());
-    return options;
-}
-inline const std::vector<std::string> growing = with(growth, {"--density", "mcmc"});
-inline const std::vector<std::string> splitting = with(growth, {"--density", "split"});
+inline const std::string retiring = " --retire 0.5 --schedule from=1,until=9,every=4,average=1,retire=4";
 
 // The second photograph has another size, and a camera of its own.
 inline void write_two_sizes(const fs::path &folder) {

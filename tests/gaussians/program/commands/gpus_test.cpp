@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dsplat train --gpus: failures.
+// dsplat train --gpus: steps, failures.
 #include "gpus_run.h"
 
 namespace {
@@ -12,11 +12,9 @@ using Gpus = OnGpus;
 TEST_F(Gpus, TwoRanksAndOneAgreeOnSteps) {
     write_colmap(at("data"), 30);
     for (const char *batch : {"1", "3"}) {
-        const std::vector<std::string> options =
-            words("--density mcmc --schedule from=100,until=7 --random 40 --batch "s + batch);
         gs_gaussians scenes[2];
         for (const int k : {0, 1}) {
-            scene_of(1 + k, options);
+            scene_of(1 + k, "--density mcmc --schedule from=100,until=7 --random 40 --batch "s + batch);
             fault why;
             ASSERT_TRUE(scene_read(at("scene.ply").c_str(), SCENE_FINITE, &scenes[k], &why)) << why.text;
         }
@@ -41,7 +39,7 @@ TEST_F(Gpus, TwoRanksAndOneAgreeOnSteps) {
 TEST_F(Gpus, ARankThatFailsEndsTheRun) {
     write_colmap(at("data"), 30);
     setenv("FAKE_NCCL_BREAKS", "1,40", 1);
-    const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 3, {"--nccl", FAKE_NCCL, "--random", "130"}));
+    const outcome got = dsplat(train(3, "--random 130 --nccl " FAKE_NCCL));
     unsetenv("FAKE_NCCL_BREAKS");
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err.find("dsplat: rank 1: "), 0u) << got.err;
@@ -50,44 +48,26 @@ TEST_F(Gpus, ARankThatFailsEndsTheRun) {
 }
 
 TEST_F(Gpus, BadDataIsSaidOnce) {
-    outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2));
+    const outcome got = dsplat(train(2));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
-    write_two_sizes(at("data"));
-    got = run(DSPLAT_PROGRAM, train("scene.ply", 2, {"--batch", "2"}));
-    EXPECT_EQ(got.code, 0) << got.err;
 }
 
 #endif
 
-TEST_F(Gpus, WithoutNcclItIsSaid) {
-    write_colmap(at("data"), 30);
-    const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--nccl", "/nowhere/libnccl.so.2"}));
-    EXPECT_EQ(got.code, 1);
-    EXPECT_NE(got.err.find("dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"),
-              std::string::npos)
-        << got.err;
-}
-
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
-    outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 0, {"--nccl", "2"}));
-    EXPECT_EQ(got.code, 2);
-    EXPECT_NE(got.err.find("--nccl needs --gpus"), std::string::npos) << got.err;
-    const struct {
-        std::vector<std::string> options;
-        const char *says;
-    } refused[] = {{{"--view"}, "--gpus excludes --view: the page shows the Gaussians of one GPU"},
-                   {{"--depth", "maps"}, "--gpus excludes --depth: "},
-                   {{"--refine-poses"}, "--gpus excludes --refine-poses: "},
-                   {{"--density", "adaptive"}, "--gpus excludes --density adaptive: "}};
-    for (const auto &row : refused) {
-        got = run(DSPLAT_PROGRAM, train("scene.ply", 2, row.options));
-        EXPECT_EQ(got.code, 2) << row.says;
-        EXPECT_NE(got.err.find(row.says), std::string::npos) << got.err;
-    }
-    got = run(DSPLAT_PROGRAM, {"render", "scene.ply", "-o", "scene.png", "--gpus", "2"});
-    EXPECT_EQ(got.code, 2);
-    EXPECT_NE(got.err.find("--gpus"), std::string::npos) << got.err;
+    write_colmap(at("data"), 30);
+    const std::string excludes = "--gpus excludes --";
+    refuses({{train(0, "--nccl 2"), 2, "--nccl needs --gpus"},
+             {train(2, "--view"), 2, excludes + "view: the page shows the Gaussians of one GPU"},
+             {train(2, "--depth maps"), 2, excludes + "depth: "},
+             {train(2, "--refine-poses"), 2, excludes + "refine-poses: "},
+             {train(2, "--density adaptive"), 2, excludes + "density adaptive: "},
+             {"render scene.ply -o scene.png --gpus 2", 2, "--gpus"}});
+    const outcome without = dsplat(train(1, "--nccl /nowhere/libnccl.so.2"));
+    EXPECT_EQ(without.code, 1);
+    EXPECT_CONTAINS(without.err,
+                    "dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2");
 }
 
 } // namespace

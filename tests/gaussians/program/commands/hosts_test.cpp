@@ -15,36 +15,23 @@ namespace {
 // Ranks that a launcher has started, each as if alone on its host.
 class Hosts : public OnGpus {
   protected:
-    std::map<int, pid_t> started;
+    std::map<int, pid_t> pids;
+    int port = 0;
 
-    // Numbers are ranks.
-    void start(int rank, int count, int port, const std::vector<std::string> &arguments) {
-        const pid_t pid = fork();
-        started[rank] = pid;
-        if (pid > 0) return;
-        setenv("RANK", std::to_string(rank).c_str(), 1);
-        setenv("WORLD_SIZE", std::to_string(count).c_str(), 1);
-        setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
-        setenv("MASTER_ADDR", "127.0.0.1", 1);
-        setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-        dup2(creat((folder / ("out" + std::to_string(rank))).c_str(), 0600), STDOUT_FILENO);
-        dup2(creat((folder / ("err" + std::to_string(rank))).c_str(), 0600), STDERR_FILENO);
-        std::vector<std::string> words = arguments;
-        words.insert(words.begin(), "dsplat");
-        std::vector<char *> argv;
-        for (std::string &word : words) argv.push_back(word.data());
-        argv.push_back(nullptr);
-        alarm(100); // what hangs shall fail
-        execv(DSPLAT_PROGRAM, argv.data());
-        _exit(127);
+    fs::path file(const char *name, int rank) const { return folder / (name + std::to_string(rank)); }
+    void start(int rank, int count, const std::string &line) {
+        if (rank == 0) port = free_port();
+        std::vector<std::string> arguments = words(line + " --nccl " FAKE_NCCL);
+        arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
+        const std::string own = std::to_string(rank);
+        pids[rank] = started(arguments, file("out", rank), file("err", rank),
+                             {{"RANK", own},
+                              {"WORLD_SIZE", std::to_string(count)},
+                              {"LOCAL_RANK", own},
+                              {"MASTER_ADDR", "127.0.0.1"},
+                              {"MASTER_PORT", std::to_string(port)}});
     }
-    outcome end_of(int rank) const {
-        int status = 0;
-        EXPECT_EQ(waitpid(started.at(rank), &status, 0), started.at(rank));
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
-                contents(folder / ("out" + std::to_string(rank))),
-                contents(folder / ("err" + std::to_string(rank)))};
-    }
+    outcome end_of(int rank) const { return ended(pids.at(rank), file("out", rank), file("err", rank)); }
     static int free_port() {
         const int s = socket(AF_INET, SOCK_STREAM, 0);
         sockaddr_in at = {};
@@ -55,46 +42,38 @@ class Hosts : public OnGpus {
         close(s);
         return ntohs(at.sin_port);
     }
-    std::vector<std::string> launched(const char *output, const std::vector<std::string> &more) const {
-        std::vector<std::string> arguments = train(output, 0, more);
-        arguments.insert(arguments.end(), {"--nccl", FAKE_NCCL});
-        return arguments;
-    }
 };
 
 TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
     write_colmap(at("data"), 30);
-    std::vector<std::string> options = growing;
-    options.insert(options.end(), {"--batch", "2"});
-    const std::string expected = scene_of(2, options);
+    const std::string options = growing + " --batch 2", expected = scene_of(2, options);
     for (const int count : {2, 3}) {
-        const int port = free_port();
-        for (int r = 0; r < count; r++) start(r, count, port, launched("hosts.ply", options));
+        fs::remove(at("scene.ply"));
+        for (int r = 0; r < count; r++) start(r, count, train(0, options));
         for (int r = 0; r < count; r++) {
             const outcome got = end_of(r);
             EXPECT_EQ(got.code, 0) << got.err;
             EXPECT_EQ(got.out.empty(), r > 0) << got.out; // rank 0 alone tells
             EXPECT_EQ(got.err, "");
         }
-        EXPECT_TRUE(contents(at("hosts.ply")) == expected) << count;
-        fs::remove(at("hosts.ply"));
+        EXPECT_TRUE(contents(at("scene.ply")) == expected) << count;
     }
 }
 
 TEST_F(Hosts, OneThatIsKilledAtAnyMomentEndsTheRunAndLeavesTheFiles) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--iterations", "1000000", "--checkpoint-every", "3"};
+    const std::string options = "--iterations 1000000 --checkpoint-every 3";
     std::mt19937 random(3);
     for (int run_number = 0; run_number < 5; run_number++) {
-        fs::remove(at("scene.ply.checkpoint"));
+        fs::remove(checkpoint());
         std::ofstream(at("scene.ply")) << "of an earlier run";
-        const int killed = int(random() % 3), port = free_port();
-        for (int r = 0; r < 3; r++) start(r, 3, port, launched("scene.ply", options));
-        for (int k = 0; k < 3000 && !fs::exists(at("scene.ply.checkpoint")); k++)
+        const int killed = int(random() % 3);
+        for (int r = 0; r < 3; r++) start(r, 3, train(0, options));
+        for (int k = 0; k < 3000 && !fs::exists(checkpoint()); k++)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300)); // it may be writing the next
         const auto begin = std::chrono::steady_clock::now();
-        kill(started[killed], SIGKILL);
+        kill(pids[killed], SIGKILL);
         EXPECT_EQ(end_of(killed).code, -SIGKILL);
         for (int r = 0; r < 3; r++) {
             if (r == killed) continue;
@@ -109,20 +88,14 @@ TEST_F(Hosts, OneThatIsKilledAtAnyMomentEndsTheRunAndLeavesTheFiles) {
         // On another number of ranks, for a moment.
         int64_t views;
         memcpy(&views, contents(checkpoint()).data() + 56, sizeof views); // of its place
-        const outcome resumed =
-            run(DSPLAT_PROGRAM,
-                train("scene.ply", 2,
-                      with(options, {"--resume", checkpoint(), "--iterations", std::to_string(views + 2)})));
-        EXPECT_EQ(resumed.code, 0) << resumed.err;
+        done(train(2, options + " --resume @scene.ply.checkpoint --iterations " + std::to_string(views + 2)));
     }
 }
 
 TEST_F(Hosts, OtherOptionsAreRefused) {
     write_colmap(at("data"), 30);
-    const int port = free_port();
-    start(0, 2, port, launched("scene.ply", {"--sh-degree", "1"}));
-    start(1, 2, port, launched("scene.ply", {"--sh-degree", "2"}));
-    for (int r = 0; r < 2; r++) {
+    for (const int r : {0, 1}) start(r, 2, train(0, "--sh-degree " + std::to_string(1 + r)));
+    for (const int r : {0, 1}) {
         const outcome got = end_of(r);
         EXPECT_EQ(got.code, 1);
         EXPECT_EQ(got.err,
@@ -132,13 +105,10 @@ TEST_F(Hosts, OtherOptionsAreRefused) {
 
 TEST_F(Hosts, OtherDataAreRefused) {
     const fs::path home = fs::current_path();
-    for (const int points : {30, 31}) write_colmap(at(std::to_string(points).c_str()) / "data", points);
-    const int port = free_port();
-    std::vector<std::string> arguments = launched("scene.ply", {});
-    arguments[1] = "data"; // of each host's own
     for (const int r : {0, 1}) {
-        fs::current_path(at(r == 0 ? "30" : "31"));
-        start(r, 2, port, arguments);
+        write_colmap(file("host", r) / "data", 30 + r);
+        fs::current_path(file("host", r));
+        start(r, 2, "train data -o @scene.ply --iterations 12"); // data: of each host's own
     }
     fs::current_path(home);
     const outcome other = end_of(1), first = end_of(0);
@@ -154,16 +124,12 @@ TEST_F(Hosts, OtherDataAreRefused) {
 TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
     setenv("RANK", "2", 1);
     setenv("WORLD_SIZE", "2", 1);
-    const outcome wrong = run(DSPLAT_PROGRAM, train("scene.ply", 0));
+    refuses({{train(0), 2, "RANK=2 in the environment: must be a number from 0 to 1"}});
     setenv("RANK", "1", 1);
     setenv("MASTER_ADDR", "localhost", 1);
-    const outcome both = run(DSPLAT_PROGRAM, train("scene.ply", 2));
+    refuses(
+        {{train(2), 2, "--gpus starts ranks of its own, and this is one of 2 that a launcher has started"}});
     for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
-    EXPECT_EQ(wrong.code, 2);
-    EXPECT_CONTAINS(wrong.err, "RANK=2 in the environment: must be a number from 0 to 1");
-    EXPECT_EQ(both.code, 2);
-    EXPECT_CONTAINS(both.err,
-                    "--gpus starts ranks of its own, and this is one of 2 that a launcher has started");
 }
 
 } // namespace

@@ -56,10 +56,10 @@ class Eval : public Program {
         ASSERT_TRUE(image_write_png(path.c_str(), &picture, &why)) << why.text;
         image_close(&picture);
     }
-    outcome evaluate(std::vector<std::string> more) const {
-        more.insert(more.begin(), {"eval", at("scene.ply"), "--cameras", at("data")});
-        return splat(more);
+    outcome evaluate(const std::string &more) const {
+        return done("eval @scene.ply --cameras @data " + more);
     }
+    json report() const { return json(contents(at("eval.json"))); }
 };
 
 // The SSIM of black and a gray of 0..1: only the window's mass varies, as the border cuts it.
@@ -85,10 +85,9 @@ double ssim_of_black_and(double gray) {
 
 TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
     write_grays();
-    outcome run = evaluate({"--holdout", "2", "--json", at("eval.json")});
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome run = evaluate("--holdout 2 --json @eval.json");
     EXPECT_EQ(run.err, "");
-    const json report(contents(at("eval.json")));
+    const json report = this->report();
     ASSERT_EQ(report["views"].size(), 3u); // 0, 2, 4
     double psnr_sum = 0, ssim_sum = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -114,10 +113,9 @@ TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
 // Side by side, numbered in the order of the table; those of an earlier run with more views go, and photographs stay.
 TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
     write_grays();
-    ASSERT_EQ(evaluate({"--all", "--pictures", at("pairs")}).code, 0);
+    evaluate("--all --pictures @pairs");
     ASSERT_TRUE(fs::exists(at("pairs/view_00004.png")));
-    const outcome run = evaluate({"--holdout", "2", "--pictures", at("pairs")});
-    ASSERT_EQ(run.code, 0) << run.err;
+    evaluate("--holdout 2 --pictures @pairs");
     EXPECT_FALSE(fs::exists(at("pairs/view_00003.png")));
     for (int v = 0; v < 3; v++) {
         const picture pair(at("pairs") / ("view_0000" + std::to_string(v) + ".png"));
@@ -126,27 +124,17 @@ TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
         EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + 5)]), 0);
         EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + photo_width + 5)]), 40 + 80 * v);
     }
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--pictures", at("no/such")}, "no/such"}}, 1);
-}
-
-TEST_F(Eval, TakesEveryViewIfAsked) {
-    write_grays();
-    outcome run = evaluate({"--all", "--json", "-"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_EQ(json(run.out)["views"].size(), size_t(photos)); // stdout holds nothing else
+    refuses({{"eval @scene.ply --cameras @data --pictures @no/such", 1, "no/such"}});
 }
 
 TEST_F(Eval, AnEqualPictureIsInfinitelyGood) {
     write_grays();
+    EXPECT_EQ(json(evaluate("--all --json -").out)["views"].size(),
+              size_t(photos)); // stdout holds nothing else
     for (int v = 0; v < photos; v++) write_gray(v, 51);
-    outcome run = evaluate({"--background", "0.2,0.2,0.2", "--json", at("eval.json")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, " inf ");
-    const json report(contents(at("eval.json")));
-    EXPECT_TRUE(report["mean"]["psnr"].null());
-    EXPECT_NEAR(report["mean"]["ssim"].number(), 1, 1e-6);
+    EXPECT_CONTAINS(evaluate("--background 0.2,0.2,0.2 --json @eval.json").out, " inf ");
+    EXPECT_TRUE(report()["mean"]["psnr"].null());
+    EXPECT_NEAR(report()["mean"]["ssim"].number(), 1, 1e-6);
 }
 
 TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
@@ -154,53 +142,29 @@ TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
     write_scene(at("scene.ply"), 3, 0, 0, 3);
     for (int v = 0; v < photos; v++) {
         const std::string name = "photo" + std::to_string(v) + ".png";
-        outcome run = dsplat("render @scene.ply -o @view.png --cameras @data --view "s + name);
-        ASSERT_EQ(run.code, 0) << run.err;
+        done("render @scene.ply -o @view.png --cameras @data --view " + name);
         ASSERT_GT(picture(at("view.png")).others({0, 0, 0}), 5);
         fs::rename(at("view.png"), at("data") / "images" / name);
     }
-    outcome run = evaluate({"--all", "--json", "-"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    const json report(run.out);
-    EXPECT_TRUE(report["mean"]["psnr"].null());
-    EXPECT_GT(report["mean"]["ssim"].number(), 0.999);
-    run = evaluate({"--all", "--json", "-", "--background", "0.1,0,0"});
-    EXPECT_LT(json(run.out)["mean"]["psnr"].number(), 30);
-}
-
-TEST_F(Eval, ColoursThatOverflowHaveNoSsim) {
-    write_colmap(at("data"), 4);
-    write_scene(at("scene.ply"), 1, 0, 0, 3);
-    put_float(at("scene.ply"), 0, 6, 1e38f); // f_dc_0
-    const outcome run = evaluate({"--json", at("eval.json")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, " nan\n");
-    const json report(contents(at("eval.json")));
-    EXPECT_TRUE(report["mean"]["ssim"].null());
-    EXPECT_GT(report["mean"]["psnr"].number(), 0);
+    evaluate("--all --json @eval.json");
+    EXPECT_TRUE(report()["mean"]["psnr"].null());
+    EXPECT_GT(report()["mean"]["ssim"].number(), 0.999);
+    evaluate("--all --json @eval.json --background 0.1,0,0");
+    EXPECT_LT(report()["mean"]["psnr"].number(), 30);
+    put_float(at("scene.ply"), 0, 6, 1e38f); // f_dc_0: colours that overflow have no SSIM
+    EXPECT_CONTAINS(evaluate("--json @eval.json").out, " nan\n");
+    EXPECT_TRUE(report()["mean"]["ssim"].null());
+    EXPECT_GT(report()["mean"]["psnr"].number(), 0);
 }
 
 TEST_F(Eval, SaysWhatIsWrong) {
     write_grays();
-    outcome run = evaluate({"--holdout", "0"});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "no view is held out");
-    run = dsplat("eval @scene.ply --cameras @nowhere --json @eval.json");
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "nowhere");
-    run = evaluate({"--json", at("no/folder/eval.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "no/folder/eval.json");
+    const std::string eval = "eval @scene.ply --json @eval.json --cameras ";
+    refuses({{eval + "@data --holdout 0", 1, "no view is held out"}, {eval + "@nowhere", 1, "nowhere"}});
     put_float(at("scene.ply"), 1, 0, NAN);
-    run = evaluate({"--json", at("eval.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "Gaussian 1 has mean[0] = nan");
+    refuses({{eval + "@data", 1, "Gaussian 1 has mean[0] = nan"}});
     write_scene(at("scene.ply"), 0, 0, 0, 0);
-    run = evaluate({"--json", at("eval.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "holds no Gaussians");
-    EXPECT_EQ(run.out, "");
-    EXPECT_EQ(files_in_folder(), 2u) << "something was left behind"; // data and scene alone
+    refuses({{eval + "@data", 1, "holds no Gaussians"}});
 }
 
 // ---- info
@@ -212,8 +176,7 @@ TEST_F(Info, DescribesAScene) {
     put_float(at("scene.ply"), 2, 0, -7);    // x
     put_float(at("scene.ply"), 3, 11, 0.5f); // second log-scale
     put_float(at("scene.ply"), 4, 9, 0);     // opacity logit
-    outcome run = dsplat("info @scene.ply --json @info.json");
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome run = done("info @scene.ply --json @info.json");
     EXPECT_CONTAINS(run.out, "Gaussians    5, SH degree 0");
     EXPECT_CONTAINS(run.out, "not finite   none");
     const json report(contents(at("info.json")));
@@ -241,11 +204,8 @@ TEST_F(Info, CountsWhatIsNotFinite) {
     put_float(at("scene.ply"), 0, 12, INFINITY); // log-scale
     put_float(at("scene.ply"), 2, 6, -INFINITY); // colour
     EXPECT_EQ(dsplat("render @scene.ply -o @view.png").code, 1);
-    outcome run = splat({"info", at("scene.ply")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, "not finite   3 values in 2 Gaussians");
-    run = dsplat("info @scene.ply --json -");
-    const json report(run.out);
+    EXPECT_CONTAINS(done("info @scene.ply").out, "not finite   3 values in 2 Gaussians");
+    const json report(done("info @scene.ply --json -").out);
     EXPECT_EQ(report["values_not_finite"].number(), 3);
     EXPECT_EQ(report["gaussians_not_finite"].number(), 2);
     EXPECT_EQ(report["percentiles"]["x"].at(6).number(), 1);
@@ -254,23 +214,19 @@ TEST_F(Info, CountsWhatIsNotFinite) {
 
 TEST_F(Info, OfNothingIsSaid) {
     write_scene(at("empty.ply"), 0, 0, 0, 0);
-    outcome run = splat({"info", at("empty.ply")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, "Gaussians    0");
-    run = dsplat("info @empty.ply --json -");
-    EXPECT_TRUE(json(run.out)["percentiles"]["x"].at(0).null());
+    EXPECT_CONTAINS(done("info @empty.ply").out, "Gaussians    0");
+    EXPECT_TRUE(json(done("info @empty.ply --json -").out)["percentiles"]["x"].at(0).null());
 }
 
-TEST_F(Info, RefusesADamagedFile) {
+TEST_F(Info, RefusesADamagedFileAsOtherCommandsDo) {
     write_scene(at("scene.ply"), 4, 1, 2, 3);
-    fs::resize_file(at("scene.ply"), fs::file_size(at("scene.ply")) - 1);
-    for (const char *name : {"scene.ply", "nothing.ply"}) {
-        outcome run = splat({"info", at(name), "--json", at("info.json")});
-        EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, name);
-        EXPECT_EQ(run.out, "");
-        EXPECT_EQ(files_in_folder(), 1u);
+    const std::string whole = contents(at("scene.ply"));
+    for (const size_t size : {size_t(0), size_t(20), whole.size() / 2, whole.size() - 1}) {
+        std::ofstream(at("scene.ply"), std::ios::binary) << whole.substr(0, size);
+        refuses({{"info @scene.ply --json @info.json", 1, "scene.ply: "},
+                 {"render @scene.ply -o @scene.png", 1, " byte "}});
     }
+    refuses({{"info @nothing.ply --json @info.json", 1, "nothing.ply"}});
 }
 
 } // namespace

@@ -70,13 +70,12 @@ class Poses : public Program {
         for (const char *name : {"calls", "hanging"}) out.erase(name);
         return out;
     }
-    outcome poses(const std::vector<std::string> &more) {
+    outcome poses(const std::string &more) {
         fs::remove(at("calls"));
-        std::vector<std::string> all = {"poses"};
-        all.insert(all.end(), more.begin(), more.end());
-        return splat(all);
+        return dsplat("poses " + more);
     }
-    void refuses(const std::vector<std::string> &more, const std::string &part, int code = 1) {
+    // Without a file, which the scripts may write.
+    void expect_refused(const std::string &more, const std::string &part, int code = 1) {
         const outcome run = poses(more);
         EXPECT_EQ(run.code, code) << part;
         EXPECT_CONTAINS(run.err, part);
@@ -88,7 +87,7 @@ class Poses : public Program {
 
 TEST_F(Poses, OfPhotographsAreTrainedOn) {
     fs::rename(at("photos/photo3.png"), at("photos/photo3.PNG"));
-    const outcome run = poses({at("photos"), "-o", at("data/")});
+    const outcome run = poses("@photos -o @data/");
     ASSERT_EQ(run.code, 0) << run.err;
     for (const char *part :
          {"5 photographs\n", "features ", "matches ", "poses ", "5 of 5 photographs have a place"})
@@ -107,15 +106,12 @@ TEST_F(Poses, OfPhotographsAreTrainedOn) {
                                              "images/photo3.PNG", "images/photo4.png", "sparse/0/cameras.bin",
                                              "sparse/0/images.bin", "sparse/0/points3D.bin"}));
     fs::rename(at("data/images/photo3.PNG"), at("data/images/photo3.png")); // as the model has it
-    EXPECT_EQ(dsplat("train @data -o @scene.ply --iterations 1").code, 0);
+    done("train @data -o @scene.ply --iterations 1");
     before = entries();
-    refuses({at("photos"), "-o", at("data")}, "exists already, with cameras: 'dsplat train ");
+    expect_refused("@photos -o @data", "exists already, with cameras: 'dsplat train ");
 
     set("FEATURES", "FeatureExtraction"); // of newer versions
-    ASSERT_EQ(poses({at("data"), "-o", at("again"), "--in-order", "--one-camera", "--gpu", "--camera-model",
-                     "SIMPLE_RADIAL"})
-                  .code,
-              0);
+    ASSERT_EQ(poses("@data -o @again --in-order --one-camera --gpu --camera-model SIMPLE_RADIAL").code, 0);
     const std::string newer = contents(at("calls"));
     for (const char *part :
          {"sequential_matcher ", "--FeatureMatching.use_gpu 1", "--FeatureExtraction.use_gpu 1",
@@ -124,107 +120,77 @@ TEST_F(Poses, OfPhotographsAreTrainedOn) {
 }
 
 TEST_F(Poses, FailuresLeaveNothing) {
-    const std::string photos = at("photos"), data = at("data");
-    refuses({at("nowhere"), "-o", data}, "nowhere: cannot open");
-    refuses({photos}, "-o is missing", 2);
-    refuses({at("photos/notes.txt"), "-o", data},
-            "not a folder of photographs; of a video, ffmpeg makes one: mkdir photos; ffmpeg -i " +
-                at("photos/notes.txt").string());
-    refuses({photos, "-o", data, "--camera-model", "FOV"}, "must be one of SIMPLE_PINHOLE", 2);
-    refuses({photos, "-o", at("none/data")}, "cannot make a folder beside it");
-    refuses({photos, "-o", photos}, "is not an empty folder: name another one by -o");
-    refuses({at("small"), "-o", data}, "holds 0 photographs");
     fs::create_directories(at("telephone"));
     std::ofstream(at("telephone/IMG_1.HEIC")) << "x";
     before = entries();
-    refuses({at("telephone"), "-o", data}, "it has 1 of .HEIC, which ImageMagick converts: mogrify");
-    for (const char *step : {"feature_extractor", "exhaustive_matcher"}) {
+    const std::string to = " -o @data", video = at("photos/notes.txt");
+    const std::tuple<std::string, std::string, int> rows[] = {
+        {"@nowhere" + to, "nowhere: cannot open", 1},
+        {"@photos", "-o is missing", 2},
+        {video + to,
+         "not a folder of photographs; of a video, ffmpeg makes one: mkdir photos; ffmpeg -i " + video, 1},
+        {"@photos --camera-model FOV" + to, "must be one of SIMPLE_PINHOLE", 2},
+        {"@photos -o @none/data", "cannot make a folder beside it", 1},
+        {"@photos -o @photos", "is not an empty folder: name another one by -o", 1},
+        {"@small" + to, "holds 0 photographs", 1},
+        {"@telephone" + to, "it has 1 of .HEIC, which ImageMagick converts: mogrify", 1}};
+    for (const auto &[line, part, code] : rows) expect_refused(line, part, code);
+    for (const std::string step : {"feature_extractor", "exhaustive_matcher"}) {
         set("FAIL", step);
-        refuses({photos, "-o", data},
-                std::string("colmap ") + step + " ended with code 3: ERROR: the disk is gone");
+        expect_refused("@photos" + to, "colmap " + step + " ended with code 3: ERROR: the disk is gone");
     }
     set("FAIL", "");
     set("MODELS", "none");
-    refuses({photos, "-o", data}, "the places of the 5 photographs cannot be found: they show too little");
+    expect_refused("@photos" + to, "the places of the 5 photographs cannot be found: they show too little");
     set("MODELS", "bad");
-    refuses({photos, "-o", data}, "cameras.bin: truncated");
+    expect_refused("@photos" + to, "cameras.bin: truncated");
     set("PATH", at("small"));
-    refuses({photos, "-o", data}, "colmap is not installed: install COLMAP (Debian");
-    refuses({at("model"), "-o", data}, "colmap is not installed");
+    expect_refused("@photos" + to, "colmap is not installed: install COLMAP (Debian");
+    expect_refused("@model" + to, "colmap is not installed");
 }
 
 TEST_F(Poses, ASignalEndsThemAndWhatTheyRun) {
     set("HANG", "exhaustive_matcher");
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(creat(at("calls").c_str(), 0600), STDOUT_FILENO);
-        dup2(STDOUT_FILENO, STDERR_FILENO);
-        alarm(300);
-        execl(DSPLAT_PROGRAM, "dsplat", "poses", at("photos").c_str(), "-o", at("data").c_str(), nullptr);
-        _exit(127);
-    }
+    const pid_t child = background("poses @photos -o @data");
     pid_t hanging = 0;
     while (!(std::ifstream(at("hanging")) >> hanging))
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     kill(child, SIGINT);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) << status;
+    EXPECT_EQ(ended(child, at("out"), at("err")).code, 128 + SIGINT);
     EXPECT_EQ(kill(hanging, 0), -1);
+    for (const char *name : {"out", "err"}) fs::remove(at(name));
     EXPECT_EQ(entries(), before);
 }
 
 // With the real programs, on twelve photographs of the folder DISTWAR_PHOTOGRAPHS or, without it, twelve neighbours of
 // a flight through the built-in scene.
-class PosesWithColmap : public Program {
-  protected:
-    void SetUp() override {
-        Program::SetUp();
-        if (run("/bin/sh", {"-c", "command -v colmap"}).code != 0) GTEST_SKIP() << "colmap is not installed";
-        fs::create_directories(at("photos"));
-        const char *const given = getenv("DISTWAR_PHOTOGRAPHS");
-        if (!given) {
-            ASSERT_EQ(dsplat("generate @knot --views 1 --test-views 1 --size 384").code, 0);
-            ASSERT_EQ(
-                dsplat("render @knot/scene.ply -o @flight --cameras @knot --path orbit --frames 60").code, 0);
-        }
-        std::set<fs::path> all;
-        for (const auto &entry : fs::directory_iterator(given ? fs::path(given) : at("flight")))
-            all.insert(entry.path());
-        ASSERT_GE(all.size(), 12u);
-        auto next = all.begin();
-        for (int i = 0; i < 12; i++, ++next) fs::copy(*next, at("photos") / next->filename());
+class PosesWithColmap : public Program {};
+
+TEST_F(PosesWithColmap, AreFoundOrRefused) {
+    if (run("/bin/sh", {"-c", "command -v colmap"}).code != 0) GTEST_SKIP() << "colmap is not installed";
+    fs::create_directories(at("photos"));
+    const char *const given = getenv("DISTWAR_PHOTOGRAPHS");
+    if (!given) {
+        done("generate @knot --views 1 --test-views 1 --size 384");
+        done("render @knot/scene.ply -o @flight --cameras @knot --path orbit --frames 60");
     }
+    std::set<fs::path> all;
+    for (const auto &entry : fs::directory_iterator(given ? fs::path(given) : at("flight")))
+        all.insert(entry.path());
+    ASSERT_GE(all.size(), 12u);
+    auto next = all.begin();
+    for (int i = 0; i < 12; i++, ++next) fs::copy(*next, at("photos") / next->filename());
     // The built-in scene fills too little of a picture to tell the lens.
-    static std::vector<std::string> with_lens(std::vector<std::string> arguments) {
-        if (!getenv("DISTWAR_PHOTOGRAPHS"))
-            arguments.insert(arguments.end(), {"--camera-model", "SIMPLE_PINHOLE"});
-        return arguments;
-    }
-    void expect_trained(const char *data) const {
-        const outcome got =
-            splat({"train", at(data), "-o", at("scene.ply"), "--iterations", "2", "--downscale", "4"});
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_EQ(got.out.find("random points"), std::string::npos);
-    }
-    static size_t placed(const outcome &got) {
-        size_t count = 0;
-        const size_t line = got.out.find("written ");
-        if (line != std::string::npos)
-            sscanf(got.out.c_str() + got.out.find(": ", line), ": %zu of 12 photographs", &count);
-        return count;
-    }
-};
-
-TEST_F(PosesWithColmap, OfPhotographsAreFound) {
-    const outcome got = splat(with_lens({"poses", at("photos"), "-o", at("data"), "--one-camera"}));
-    ASSERT_EQ(got.code, 0) << got.err;
-    EXPECT_GE(placed(got), 10u) << got.out;
-    expect_trained("data");
-}
-
-// Pictures of nothing.
-TEST_F(PosesWithColmap, OfWhatDoesNotMatchAreRefused) {
+    const outcome got =
+        done("poses @photos -o @data --one-camera"s + (given ? "" : " --camera-model SIMPLE_PINHOLE"));
+    size_t placed = 0;
+    const size_t line = got.out.find("written ");
+    ASSERT_NE(line, std::string::npos) << got.out;
+    sscanf(got.out.c_str() + got.out.find(": ", line), ": %zu of 12 photographs", &placed);
+    EXPECT_GE(placed, 10u) << got.out;
+    const outcome trained = done("train @data -o @scene.ply --iterations 2 --downscale 4");
+    EXPECT_EQ(trained.out.find("random points"), std::string::npos);
+    // Pictures of nothing.
     for (const auto &entry : fs::directory_iterator(at("photos"))) {
         image flat;
         fault why;
@@ -232,10 +198,7 @@ TEST_F(PosesWithColmap, OfWhatDoesNotMatchAreRefused) {
         EXPECT_TRUE(image_write_png(entry.path().c_str(), &flat, &why));
         image_close(&flat);
     }
-    const outcome got = dsplat("poses @photos -o @data");
-    EXPECT_EQ(got.code, 1);
-    EXPECT_CONTAINS(got.err, "cannot be found: they show too little of the same things");
-    EXPECT_FALSE(fs::exists(at("data")));
+    refuses({{"poses @photos -o @none", 1, "cannot be found: they show too little of the same things"}});
 }
 
 } // namespace

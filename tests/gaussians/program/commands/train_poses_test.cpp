@@ -16,23 +16,18 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
         ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
     }
     image_close(&mask);
-    const std::vector<std::string> run = words(
-        "train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01 --refine-poses --write-cameras @cameras.json --log @run.jsonl");
-    const outcome refined = splat(run);
-    ASSERT_EQ(refined.code, 0) << refined.err;
+    const outcome refined =
+        done("train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01"
+             " --refine-poses --write-cameras @cameras.json --log @run.jsonl");
     EXPECT_CONTAINS(refined.out, "poses      from those of the data");
-    const std::string log = contents(at("run.jsonl"));
-    EXPECT_CONTAINS(log, "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"seconds\": ");
+    EXPECT_CONTAINS(contents(at("run.jsonl")),
+                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"seconds\": ");
     // The file gives the same views with the same pictures and masks.
     EXPECT_CONTAINS(contents(at("cameras.json")), "\"mask_path\": \"masks/photo0.png\"");
     fs::create_directories(at("again"));
-    fs::copy(at("data") / "images", at("again") / "images");
-    fs::copy(at("data") / "masks", at("again") / "masks");
+    for (const char *name : {"images", "masks"}) fs::copy(at("data") / name, at("again") / name);
     fs::copy(at("cameras.json"), at("again") / "transforms.json");
-    const outcome info = dsplat("eval @scene.ply --cameras @again");
-    ASSERT_EQ(info.code, 0) << info.err;
-    const outcome data = dsplat("eval @scene.ply --cameras @data");
-    EXPECT_NE(info.out, data.out);
+    EXPECT_NE(done("eval @scene.ply --cameras @again").out, done("eval @scene.ply --cameras @data").out);
 }
 
 // What a program prints between two texts, as numbers.
@@ -47,13 +42,12 @@ std::vector<double> numbers_after(const std::string &text, const std::string &ma
 
 // On a half of 128 x 128 pixels.
 TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
-    outcome run = dsplat("generate @data --views 4 --test-views 1 --size 128 --gaussians 2000");
-    ASSERT_EQ(run.code, 0) << run.err;
-    const std::vector<std::string> train = words(
-        "train @data -o @scene.ply --random 200 --density none --perturb-poses 2,0.01 --refine-poses --iterations 2 --resolutions 2:50 --align-steps 2 --log @run.jsonl --reproducible --checkpoint-every 1");
-    run = splat(train);
+    done("generate @data --views 4 --test-views 1 --size 128 --gaussians 2000");
+    const std::string train =
+        "train @data -o @scene.ply --random 200 --density none --perturb-poses 2,0.01 --refine-poses --iterations 2"
+        " --resolutions 2:50 --align-steps 2 --log @run.jsonl --reproducible --checkpoint-every 1";
+    const outcome run = done(train);
     fs::rename(at("scene.ply.checkpoint"), at("kept"));
-    ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, ", 1/2 of the size until 50%\n");
     const std::string log = contents(at("run.jsonl"));
     EXPECT_CONTAINS(log, "\"sizes\": [{\"divided_by\": 2, \"mean_degrees\": ");
@@ -71,37 +65,25 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
         numbers.resize(2);
         return numbers;
     };
-    const std::vector<double> before_resuming = measured(run.out);
-    std::vector<std::string> again = train;
-    again.insert(again.end(), {"--resume", at("kept")});
     fs::remove(at("scene.ply"));
-    run = splat(again);
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome resumed = done(train + " --resume @kept");
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
-    EXPECT_EQ(measured(run.out), before_resuming) << run.out;
+    EXPECT_EQ(measured(resumed.out), measured(run.out)) << resumed.out;
 }
 
 // The scene that the pictures show, and cameras that are wrong.
 TEST_F(Program, AlignsViewsBeforeTheyAreMeasured) {
-    outcome run = splat(
-        {"generate", at("data"), "--views", "3", "--test-views", "0", "--size", "64", "--gaussians", "2000"});
-    ASSERT_EQ(run.code, 0) << run.err;
+    done("generate @data --views 3 --test-views 0 --size 64 --gaussians 2000");
     fs::create_directories(at("moved"));
     fs::copy(at("data") / "train", at("moved") / "train");
-    run = dsplat(
-        "train @data -o @unused.ply --random 10 --iterations 1 --holdout 0 --density none --perturb-poses 0.5,0.005 --write-cameras @moved/transforms.json");
-    ASSERT_EQ(run.code, 0) << run.err;
-    const auto psnr_of = [&](const std::vector<std::string> &more) {
-        std::vector<std::string> arguments = {"eval", at("data/scene.ply"), "--cameras", at("moved"),
-                                              "--all"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        const outcome measured = splat(arguments);
-        EXPECT_EQ(measured.code, 0) << measured.err;
-        return numbers_after(measured.out, "mean").at(0);
+    done("train @data -o @unused.ply --random 10 --iterations 1 --holdout 0 --density none"
+         " --perturb-poses 0.5,0.005 --write-cameras @moved/transforms.json");
+    const auto psnr = [&](const std::string &more) {
+        return numbers_after(done("eval @data/scene.ply --cameras @moved --all" + more).out, "mean").at(0);
     };
-    const double before = psnr_of({});
-    EXPECT_EQ(psnr_of({"--align-steps", "0"}), before);
-    EXPECT_GT(psnr_of({"--align-steps", "40"}), before + 5);
+    const double before = psnr("");
+    EXPECT_EQ(psnr(" --align-steps 0"), before);
+    EXPECT_GT(psnr(" --align-steps 40"), before + 5);
 }
 
 } // namespace train_poses_test

@@ -13,18 +13,10 @@ class WholeScenes : public OnGpus {
   protected:
     // Adam takes gradients of nearly 0 for whole steps.
     static constexpr double small_difference = 4e-3;
-    // The options of a run that differ from one GPU's in the order of sums alone.
-    static std::vector<std::string> free_of_order(std::vector<std::string> options) {
-        options.erase(std::remove(options.begin(), options.end(), "--reproducible"), options.end());
-        return with(options, {"--batch", "3"});
-    }
-    outcome trained(int gpus, const std::vector<std::string> &more) const {
-        const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_EQ(got.out.find("each has the whole scene") != std::string::npos, gpus > 1) << got.out;
-        EXPECT_EQ(got.out.find("short for several GPUs: one GPU may be faster") != std::string::npos,
-                  gpus > 1)
-            << got.out;
+    outcome trained(int gpus, const std::string &more) const {
+        const outcome got = done(train(gpus, more));
+        for (const char *said : {"each has the whole scene", "short for several GPUs: one GPU may be faster"})
+            EXPECT_EQ(got.out.find(said) != std::string::npos, gpus > 1) << got.out;
         return got;
     }
     std::vector<float> values_of_scene() const {
@@ -48,27 +40,33 @@ class WholeScenes : public OnGpus {
     }
 };
 
-// Views of a step are more than ranks, as many, and no multiple of them.
+// Views of a step are more than ranks, as many, and no multiple of them; a checkpoint is of any number of ranks.
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
+    const std::string options = "--random 130 --density none --batch 3",
+                      saving = options + " --checkpoint-every 5";
     const double loss = last_loss(trained(1, options));
     const std::vector<float> one = values_of_scene();
-    for (const int gpus : {2, 3}) {
-        EXPECT_NEAR(last_loss(trained(gpus, options)), loss, 1e-4) << gpus;
+    const auto expect_the_same = [&](int gpus, const std::string &more) {
+        EXPECT_NEAR(last_loss(trained(gpus, more)), loss, 1e-4) << gpus << more;
+        EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus << more;
+    };
+    expect_the_same(3, options);
+    expect_the_same(2, saving);
+    EXPECT_FALSE(fs::exists(at("scene.ply.checkpoint.a0"))) << "one file";
+    fs::rename(checkpoint(), at("saved"));
+    for (const int gpus : {1, 3}) {
+        trained(gpus, saving + " --resume @saved");
         EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus;
     }
-    trained(1, with(options, {"--seed", "8"}));
+    expect_the_same(2, options + " --nccl " FAKE_NCCL); // processes
+    trained(1, options + " --seed 8");
     EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
-    trained(2, with(options, {"--nccl", FAKE_NCCL}));
-    EXPECT_LT(difference(one, values_of_scene()), small_difference) << "processes";
     // Fewer views than ranks, or the same bytes: each rank has a part.
-    for (const auto &more : {std::vector<std::string>{"--batch", "1"}, {"--batch", "3", "--reproducible"}}) {
-        const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, with({"--random", "130"}, more)));
-        EXPECT_EQ(got.code, 0) << got.err;
+    for (const char *more : {"--random 130 --batch 1", "--random 130 --batch 3 --reproducible"}) {
+        const outcome got = done(train(2, more));
         EXPECT_EQ(got.out.find("whole scene"), std::string::npos) << got.out;
-        EXPECT_NE(got.out.find("few Gaussians for several GPUs: one GPU may be faster"), std::string::npos)
-            << got.out;
+        EXPECT_CONTAINS(got.out, "few Gaussians for several GPUs: one GPU may be faster");
     }
 }
 
@@ -84,31 +82,16 @@ TEST_F(WholeScenes, AreShortUnder2500ViewsOfEachGpu) {
 TEST_F(WholeScenes, GrowAndRetireAlike) {
     write_colmap(at("data"), 30);
     // MCMC of few Gaussians differs by 0.7% (one deviation) from run to run: sums of another order move its noise.
-    const std::pair<std::vector<std::string>, double> ways[] = {{growing, 0.05}, {splitting, 0.005}};
+    const std::pair<std::string, double> ways[] = {{"mcmc", 0.05}, {"split", 0.005}};
     for (const auto &[way, apart] : ways) {
-        const std::vector<std::string> options =
-            free_of_order(with(with(way, retiring), {"--random-background"}));
+        const std::string options =
+            "--max-gaussians 200 --random 130 --batch 3 --random-background --density " + way + retiring;
         const double loss = last_loss(trained(1, options));
         const size_t values = values_of_scene().size();
         for (const int gpus : {2, 3}) {
             EXPECT_NEAR(last_loss(trained(gpus, options)), loss, apart * loss) << gpus;
             EXPECT_NEAR(double(values_of_scene().size()), double(values), 0.05 * double(values)) << gpus;
         }
-    }
-}
-
-TEST_F(WholeScenes, SaveWhatAnyNumberOfRanksGoesOnFrom) {
-    write_colmap(at("data"), 30);
-    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
-    const std::vector<std::string> saving = with(options, {"--checkpoint-every", "5"});
-    trained(1, options);
-    const std::vector<float> one = values_of_scene();
-    trained(2, saving);
-    EXPECT_FALSE(fs::exists(at("scene.ply.checkpoint.a0"))) << "one file";
-    fs::rename(checkpoint(), at("saved"));
-    for (const int gpus : {1, 3}) {
-        trained(gpus, with(saving, {"--resume", at("saved").string()}));
-        EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus;
     }
 }
 

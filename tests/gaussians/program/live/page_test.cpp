@@ -87,8 +87,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     scene.antialias = 1;
     save(scene, at("scene.ply"));
     write_colmap(at("data"), 20);
-    const outcome run = dsplat("export @scene.ply -o @page.html --cameras @data --views 3");
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome run = done("export @scene.ply -o @page.html --cameras @data --views 3");
     EXPECT_CONTAINS(run.out, "700 Gaussians, harmonics of degree 3");
     EXPECT_EQ(files_in_folder(), 3u); // one file more
     const exported_page page(at("page.html"));
@@ -114,8 +113,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
 TEST_F(Page, NeedsNoPhotographs) {
     gs_gaussians scene = random_scene(40, 0, 2);
     save(scene, at("scene.ply"));
-    const outcome run = dsplat("export @scene.ply -o @page.html --background 1,0.5,0");
-    ASSERT_EQ(run.code, 0) << run.err;
+    done("export @scene.ply -o @page.html --background 1,0.5,0");
     const exported_page page(at("page.html"));
     expect_within_steps(scene, page);
     EXPECT_EQ(page.facts["degree"].number(), 0);
@@ -134,8 +132,7 @@ TEST_F(Page, LeavesOutThoseOfLeastOpacityAndSize) {
         scene.opacity_logit[i] = i % 2 == 1 ? 1 : -2;
     }
     save(scene, at("scene.ply"));
-    const outcome run = dsplat("export @scene.ply -o @page.html --most 10");
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome run = done("export @scene.ply -o @page.html --most 10");
     EXPECT_CONTAINS(run.out, "10 Gaussians of 20");
     const exported_page page(at("page.html"));
     std::set<int64_t> shown; // large and opaque, then small and opaque, the first of those that are equal
@@ -237,28 +234,24 @@ TEST_F(Page, RefusesBadInput) {
     save(scene, at("scene.ply"));
     scene_close(&scene);
     write_colmap(at("data"), 5);
-    const std::string ply = at("scene.ply"), page = at("page.html");
+    const fs::path page = at("page.html");
     std::ofstream(page) << "old";
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"export", ply}, "-o is missing"},
-                    {{"export", ply, "-o", ply}, "name one file"},
-                    {{"export", ply, "-o", page, "--most", "0"}, "most"}},
-                   2);
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"export", at("none.ply"), "-o", page}, "none.ply"},
-         {{"export", ply, "-o", at("none/page.html")}, "none/page.html: cannot write"},
-         {{"export", ply, "-o", page, "--cameras", at("none")}, "none"},
-         {{"export", ply, "-o", page, "--background", "red"}, "'red' is not a colour"},
-         {{"export", ply, "-o", at("data/images/photo1.png"), "--cameras", at("data")}, "photo1.png"}},
-        1);
+    const std::string to_page = "export @scene.ply -o @page.html --";
+    refuses({{"export @scene.ply", 2, "-o is missing"},
+             {"export @scene.ply -o @scene.ply", 2, "name one file"},
+             {to_page + "most 0", 2, "most"},
+             {"export @none.ply -o @page.html", 1, "none.ply"},
+             {"export @scene.ply -o @none/page.html", 1, "none/page.html: cannot write"},
+             {to_page + "cameras @none", 1, "none"},
+             {to_page + "background red", 1, "'red' is not a colour"},
+             {"export @scene.ply -o @data/images/photo1.png --cameras @data", 1, "photo1.png"}});
     EXPECT_EQ(contents(page), "old"); // and after a disk that is full
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit old_limit;
     getrlimit(RLIMIT_FSIZE, &old_limit);
     const rlimit small = {20000, old_limit.rlim_max}; // less than the page without a scene
     setrlimit(RLIMIT_FSIZE, &small);
-    const outcome run = dsplat("export "s + ply + " -o " + page);
+    const outcome run = dsplat("export @scene.ply -o @page.html");
     setrlimit(RLIMIT_FSIZE, &old_limit);
     std::signal(SIGXFSZ, SIG_DFL);
     EXPECT_EQ(run.code, 1);
