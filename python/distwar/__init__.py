@@ -22,21 +22,26 @@ from .index import (bincount, check_indices, embedding_backward, index_add, inde
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
            "embedding_backward", "bincount", "check_indices", "scatter_reduce", "segment_reduce", "Trainer"]
 
+_OF_TORCH = ("density", "neighbors", "optim")  # modules that import torch when they are first asked for
+
 if TYPE_CHECKING:
     import numpy
     import torch
 
-    from . import density as density, neighbors as neighbors, optim as optim, strategy as strategy
+    from . import density as density, neighbors as neighbors, optim as optim
     from .trainer import Trainer as Trainer
 else:
     def __getattr__(name):
         if name == "__version__":
             return library().version
-        if name in ("density", "neighbors", "optim", "strategy"):  # they import torch
+        if name in _OF_TORCH:
             return importlib.import_module(f".{name}", __name__)
         if name == "Trainer":  # it imports numpy
             return importlib.import_module(".trainer", __name__).Trainer
         raise AttributeError(f"module 'distwar' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__, *_OF_TORCH, "__version__"})
 Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 
 __version__: str  # of the library

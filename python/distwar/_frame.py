@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A frame as one autograd.Function: all stages forward in one call of libdistwar_gs, and all adjoints in another. It takes a
 fraction of the time on the host that the operators of _operators.py take."""
+import functools
 import weakref
 
 import torch
@@ -37,18 +38,22 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch", "density")
+    __slots__ = ("plan", "room", "cameras", "strategy", "index", "background", "wants_alpha", "absolute", "wait", "stream",
+                 "splats", "view", "at", "watch", "density")
 
-    def __init__(self, plan, room, cameras, strategy, index):
-        """index: of the device, by index_of()."""
+    def __init__(self, plan, room, cameras, strategy, index, background=None, wants_alpha=True, absolute=False, wait=None):
+        """index: of the device, by index_of(). background: three numbers, or None. wait(): after each stage; what it
+        raises gets the name of the stage."""
         self.plan, self.room, self.cameras, self.strategy, self.index = plan, room, cameras, strategy, index
+        self.background, self.wants_alpha, self.absolute, self.wait = background, wants_alpha, absolute, wait
         self.watch = None  # a Watch: somebody has the means of the splats
         self.density = None  # [N, 2]: a backward pass adds to it what gs_density_accumulate does
 
     def render(self, *scene):
-        """Colours [C, height, width, channels], stored as planes, alphas [C, height, width, 1] and depths [C, height,
-        width], or None. scene: seven tensors of a Scene, viewmats, Ks, and a tensor [N, 3] whose gradient is that by the
-        means of the splats in units of half the width and height, or None."""
+        """Colours as the layout of the shape has them, alphas [C, height, width, 1] and depths [C, height, width]; None
+        for those that there are not. scene: seven tensors of a Scene, viewmats, Ks, and a tensor [N, 3] whose gradient is
+        that by the means of the splats in units of half the width and height, or None; its last column is 0, with
+        `absolute` the length of the sums of the absolute values of the others over the pixels."""
         return _apply(self, *scene)
 
     def radii(self):
@@ -67,8 +72,9 @@ class _Frame(torch.autograd.Function):
         plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars, constant), \
             means.new_empty_strided
         sizes = plan.sizes
-        color, alphas, splats = new(*sizes.color), new(*sizes.alphas), new(*sizes.splats)
-        depths = None if plan.shape.depth is None else new(*sizes.depths)
+        color, splats = new(*sizes.color), new(*sizes.splats)
+        alphas = new(*sizes.alphas) if frame.wants_alpha else None
+        depths = None if plan.shape.depth is None or plan.depth_at else new(*sizes.depths)
         at = [address_of(a, kept) for a in scene]
         at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
         frame.splats, frame.stream = splats, stream_at(frame.index)
@@ -76,8 +82,9 @@ class _Frame(torch.autograd.Function):
         def allocate(size):
             block = new((size // 4,), (1,))
             return block, block.data_ptr()
-        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(), allocate,
-                                                   frame.stream, captures(frame.index))
+        block, at_block, frame.view = plan.forward(
+            frame.room, frame.cameras, at, at_image, None if alphas is None else alphas.data_ptr(), frame.background, allocate,
+            frame.stream, captures(frame.index), frame.wait)
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
         ctx.frame = frame
         ctx.set_materialize_grads(False)
@@ -108,18 +115,22 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     if d_color.stride() == plan.sizes.color[1] and d_color.data_ptr() % 16 == 0:
         d_image = d_color.data_ptr()
     else:
-        d_image = address_of(d_color.movedim(-1, -3), kept)
+        d_image = address_of(d_color if d_color.dim() == 3 else d_color.movedim(-1, -3), kept)
+    d_depth = d_image + plan.depth_at if plan.depth_at else address_of(d_depths, kept)
     d_scene = [None if a is None else gradient_like(a) for a in scene]
     moments = new(splats.shape, splats.stride())
-    gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),
+    gradient = plan.gradient((d_image, d_depth, address_of(d_alphas, kept)), moments.data_ptr(),
                              [None if d is None else d.data_ptr() for d in d_scene])
     wanted, d_screen = ctx.needs_input_grad, None
     if wanted[10] or frame.density is not None:
         d_screen = empty((plan.shape.count, 2), splats)
         gradient.mean2d = d_screen.data_ptr()
+        if frame.absolute:
+            absolute = torch.empty_like(d_screen)
+            gradient.abs_mean2d = absolute.data_ptr()
     with_cameras, watched = wanted[8] or wanted[9], frame.watch and frame.watch.kinds()
     if not with_cameras and not watched:
-        plan.backward(view, gradient, strategy, stream)
+        plan.backward(view, gradient, strategy, stream, frame.wait)
     else:
         d = [empty(splats.shape[:2] + (2,), splats) if watched and kind in watched else None
              for kind in ("grad", "absgrad")]
@@ -136,7 +147,13 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
         plan.project_backward_of(view, gradient, stream)
     if frame.density is not None:
         plan.accumulate(view, d_screen.data_ptr(), frame.density.data_ptr(), stream)
-    return None, *d_scene, None, None, torch.nn.functional.pad(d_screen, (0, 1)) if wanted[10] else None
+    if wanted[10]:
+        d_screen = torch.cat((d_screen, torch.linalg.vector_norm(absolute, dim=1, keepdim=True) if frame.absolute else
+                              _zero(splats.device).expand(len(d_screen), 1)), 1)
+    return None, *d_scene, None, None, d_screen if wanted[10] else None
+
+
+_zero = functools.lru_cache(maxsize=None)(lambda device: torch.zeros((), device=device))
 
 
 # What _Frame.apply calls, when there are no transforms: is_plain() has looked.

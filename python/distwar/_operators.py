@@ -13,7 +13,7 @@ from ._stages import SPLAT_FLOATS, Lists, Settings, Shape
 from ._tensors import On, address_of, captures, empty, gradient_like, on_host, packed_cameras, strategy_now, stream_of
 
 
-def _run_project(plan, cameras, scene, stream):
+def run_project(plan, cameras, scene, stream):
     """Splats [C, N, 12] of the tensors of a Scene."""
     kept, shape = [], plan.shape
     splats = empty((shape.cameras, shape.count, SPLAT_FLOATS), scene[0])
@@ -128,7 +128,7 @@ def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], op
     with On(means):
         plan = _plan_of_project(means, colors, sizes, planes, viewmats.shape[0])
         cameras = torch.cat((on_host(viewmats).reshape(-1, 16), on_host(Ks).reshape(-1, 9)), 1)
-        splats = _run_project(plan, _cameras(cameras, plan), (means, quats, scales, opacities, colors, covars, None),
+        splats = run_project(plan, _cameras(cameras, plan), (means, quats, scales, opacities, colors, covars, None),
                               stream_of(means.device))
         return (splats, splats[..., :2].clone(memory_format=torch.contiguous_format), radii_of(plan, splats), cameras)
 

@@ -19,6 +19,9 @@ MOST_VIEWS = 32
 CHANNELS = 3
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
+# Colours [cameras, height, width, channels], stored as planes, and depths apart; the depth as the last of the channels, of
+# one camera; colours [channels, height, width] of one camera.
+SEPARATE, JOINED, PLANES = range(3)
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
@@ -44,6 +47,7 @@ class Shape(NamedTuple):
     coefficients: int  # of harmonics; 0: colours are given
     depth: Optional[int]  # what it is; None: there is none
     backend: Optional[str] = None  # of the library
+    layout: int = 0  # of images: SEPARATE, JOINED or PLANES
 
 
 def coefficients_of(scene):
@@ -53,8 +57,11 @@ def coefficients_of(scene):
 
 def shape_of(request, cameras, scene, backend):
     """The Shape of a launch for some cameras of a Request."""
-    coefficients = coefficients_of(scene) if request.settings.sh_degree >= 0 else 0
-    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth, backend)
+    s, coefficients = request.settings, coefficients_of(scene) if request.settings.sh_degree >= 0 else 0
+    joins = request.with_color and request.depth is not None and cameras == 1 and \
+        request.channels * s.height * s.width % 4 == 0  # else a gradient of depths would not begin at 16 bytes
+    return Shape(s, cameras, request.count, request.channels, coefficients, request.depth, backend,
+                 JOINED if joins else SEPARATE)
 
 
 class Lists(NamedTuple):
@@ -211,7 +218,7 @@ def camera_structs(cameras):
 
 class Sizes(NamedTuple):
     """(shape, strides) of the arrays of a frame."""
-    color: tuple  # stored as planes
+    color: tuple
     alphas: tuple
     depths: tuple
     splats: tuple
@@ -223,8 +230,9 @@ def _contiguous(*shape):
 
 def _sizes(shape):
     c, d, h, w = shape.cameras, shape.channels, shape.settings.height, shape.settings.width
-    return Sizes(((c, h, w, d), (d * h * w, w, 1, h * w)), _contiguous(c, h, w, 1), _contiguous(c, h, w),
-                 _contiguous(c, shape.count, SPLAT_FLOATS))
+    planes = d + (shape.layout == JOINED)
+    color = _contiguous(d, h, w) if shape.layout == PLANES else ((c, h, w, planes), (planes * h * w, w, 1, h * w))
+    return Sizes(color, _contiguous(c, h, w, 1), _contiguous(c, h, w), _contiguous(c, shape.count, SPLAT_FLOATS))
 
 
 class Plan:
@@ -234,7 +242,8 @@ class Plan:
         s, cameras = shape.settings, shape.cameras
         self.shape, self.lib, self.sizes = shape, library(shape.backend), _sizes(shape)
         self.camera_ends = camera_ends(s)
-        self.pixels = cameras * s.height * s.width
+        # Bytes from the colours to the depth that is joined to them; 0: it is apart.
+        self.depth_at = 4 * shape.channels * s.height * s.width if shape.layout == JOINED else 0
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
         self.cameras = camera_structs(packed_cameras([identity] * cameras,
@@ -387,17 +396,36 @@ class Plan:
 
     # ---- all stages in one call ----
 
-    def forward(self, room, cameras, scene, image, alphas, allocate, stream, capturing):
+    def _waited(self, name, wait):
+        """A stage that waits for the device; an error says which it was."""
+        def run(*arguments):
+            status = getattr(self.lib, name)(*arguments)
+            try:
+                wait()
+            except RuntimeError as error:
+                raise RuntimeError(f"distwar: {name} failed: {error}") from error
+            return status
+        return run
+
+    def _depth(self, color, depths):
+        """The address of the depths, which may be joined to the colours; 0: there are none."""
+        return color + self.depth_at if self.depth_at else depths or 0
+
+    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None):
         """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
-        address. The rest as project() and render() take it. Returns the block, its address, and a gs_view, for
-        backward()."""
+        address or None; background: three numbers or None; wait(): after each stage. The rest as project() and render()
+        take it. Returns the block, its address, and a gs_view, for backward()."""
         lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
         view = gs.View.from_buffer_copy(_whole_view.pack(
-            a, *self._pointers(scene), b, cameras[:_camera.size], c, 0, 0, *room.capacity, splats, color, 0, 0, depths or 0,
-            0, alphas, d, *room.division, e))
+            a, *self._pointers(scene), b, cameras[:_camera.size], c, 0, 0, *room.capacity, splats, color, 0, 0,
+            self._depth(color, depths), 0, alphas or 0, d, *room.division, e))
+        if background is not None:
+            view.background[:] = background
         if self.shape.cameras > 1:
             view.views.cameras = camera_structs(cameras)
         calls = (lib.gs_project, lib.gs_bin, lib.gs_render) if capturing else (lib.gs_forward,)
+        if wait is not None and not capturing:
+            calls = [self._waited(name, wait) for name in ("gs_project", "gs_bin", "gs_render", "gs_settle")]
         return *self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls), view
 
     def moved(self, view, scene, image, block):
@@ -410,7 +438,7 @@ class Plan:
                 setattr(of, name, getattr(of, name) + shift)
         self._point(view, _SCENE, scene)
         view.memory.memory, view.splats = block, splats
-        view.image.color, view.image.depth, view.image.alpha = color, depths, None
+        view.image.color, view.image.depth, view.image.alpha = color, self._depth(color, depths), None
         return view
 
     def gradient(self, d, moments, d_scene):
@@ -420,9 +448,13 @@ class Plan:
         return gs.Gradient.from_buffer_copy(_whole_gradient.pack(
             a, d_color, d_alpha or 0, moments, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
 
-    def backward(self, view, gradient, strategy, stream):
-        lib = self.lib
-        lib.check(lib.gs_backward(byref(view), byref(gradient), lib.policies[strategy], stream))
+    def backward(self, view, gradient, strategy, stream, wait=None):
+        lib, of = self.lib, (byref(view), byref(gradient))
+        if wait is None:
+            lib.check(lib.gs_backward(*of, lib.policies[strategy], stream))
+            return
+        lib.check(self._waited("gs_render_backward", wait)(*of, lib.policies[strategy], stream))
+        lib.check(self._waited("gs_project_backward", wait)(*of, stream))
 
     def accumulate(self, view, mean2d, density, stream):
         """gs_density_accumulate of the gradient by the means in units of half the image's size."""

@@ -12,8 +12,8 @@ from ._meta import Meta
 from ._operators import Projected
 from ._harmonics import colors_of
 from ._request import KERNELS_DEGREE, check, meta_of
-from ._tensors import (captures, current_device, index_of, is_plain, packed_cameras, radii_for_gsplat, strategy_now,
-                       takes_operators)
+from ._tensors import (captures, current_device, index_of, is_plain, known_values, packed_cameras, radii_for_gsplat,
+                       strategy_now, takes_operators)
 
 # The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
 NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "constant", "viewmats", "Ks", "backgrounds")
@@ -173,12 +173,21 @@ class _Pairs:
         return means2d
 
 
-def _by_frames(call, scenes, packed, absgrad):
-    """Colours, alphas, depths or None, and meta, by autograd.Functions."""
+def _one_background(call, backgrounds):
+    """The three numbers of a background that the kernels blend, or None."""
+    if backgrounds is None or call.request.channels != 3 or call.batch:
+        return None
+    rows = known_values(backgrounds)
+    return rows[0] if rows and all(row == rows[0] for row in rows) else None
+
+
+def _by_frames(call, scenes, packed, absgrad, background):
+    """Images, alphas, depths or None where there are none or the image has them, and meta, by autograd.Functions.
+    background: as a Frame takes it."""
     batch, strategy, frames, images = call.batch, strategy_now(), [], []
     for (plan, room), scene in zip(call.plans(scenes), scenes):
         frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.shape.settings, plan.camera_ends),
-                      strategy, call.index)
+                      strategy, call.index, background)
         images.append(frame.render(*scene, None))
         frames.append(frame)
     # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
@@ -262,13 +271,19 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
         scenes = [_scene_of(arrays, request, group) for group in call.groups]
+    background = arrays[9]
     if by_frames:
-        color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad)
+        blended = _one_background(call, background)
+        color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad, blended)
+        background = None if blended else background
     else:
         color, alphas, depth, meta = _by_operators(call, scenes, packed, absgrad, radius_clip)
-    if arrays[9] is not None:
-        color = color + (1 - alphas) * arrays[9][..., None, None, :]
-    if request.depth is None:
+    if background is not None:
+        joined = color.shape[-1] - request.channels
+        if joined:
+            background = torch.nn.functional.pad(background, (0, joined))
+        color = color + (1 - alphas) * background[..., None, None, :]
+    if request.depth is None or depth is None:
         return color, alphas, meta
     depth = depth.unsqueeze(-1)
     return torch.cat((color, depth), -1) if request.with_color else depth, alphas, meta

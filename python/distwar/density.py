@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Density control by Markov chain Monte Carlo (Kheradmand et al. 2024) for trainers with optimizers of torch: noise and
-penalties by libdistwar_gs, and the two functions of gsplat that its MCMCStrategy calls in compiled kernels.
+"""Density control for trainers with optimizers of torch: the steps of densification by gradients (Kerbl et al. 2023) and by
+Markov chain Monte Carlo (Kheradmand et al. 2024) as functions that a loop calls when it wants to. Each writes a parameter and
+its moments once, in place of once for each of cloning, splitting and pruning.
 
-gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's
-compiled kernels, which the wheel on PyPI does not have, or
+    density.sum_gradients(info, sums)                 # before backward(); sums: torch.zeros(N, 2)
+    loss.backward()
+    if 500 < step < 15000 and step % 100 == 0:
+        density.grow_and_prune(params, optimizers, sums, scene_scale, prune_scale3d=0.1 if step > 3000 else None)
+        sums = torch.zeros(len(params["means"]), 2, device="cuda")
+    if step % 3000 == 0:
+        density.reset_opacities(params, optimizers)
+
+params: tensors by name, a dictionary or a ParameterDict: means [N, 3], scales [N, 3] as logarithms, quats [N, 4] as w, x, y, z,
+opacities [N] as logits, and others [N, ...]. optimizers: by the same names, an optimizer for each parameter. Parameters with
+new rows are new tensors in both. Parameters that a call has changed have no gradient afterwards, so that the next step of
+their optimizers passes them over.
+
+gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's compiled
+kernels, which the wheel on PyPI does not have, or
 
     distwar.density.provide_to_gsplat()
 """
@@ -14,13 +28,17 @@ import importlib
 import math
 import struct
 from ctypes import byref, sizeof
-from typing import Any
+from typing import Any, MutableMapping
 
 import torch
 from torch import Tensor
 
 from . import gs
+from ._meta import Meta
 from ._tensors import On, library_of, stream_of
+
+Params = MutableMapping[str, Any]
+Optimizers = dict[str, torch.optim.Optimizer]
 
 
 _WIDTHS = {"mean": 3, "log_scale": 3, "quaternion": 4, "opacity_logit": 1}  # in the order of gs_gaussians
@@ -91,6 +109,129 @@ def compute_relocation(opacities: Tensor, scales: Tensor, ratios: Tensor, binoms
     if min_opacity is not None:
         shared = shared.clamp(min_opacity, 1 - torch.finfo(shared.dtype).eps)
     return shared, (scales * (opacity / area)[:, None]).to(scales.dtype)
+
+
+def sum_gradients(info: dict[str, Any], sums: Tensor) -> None:
+    """Before backward(): lets each backward pass of the call that made `info` add to sums [N, 2] the length of each Gaussian's
+    gradient by its mean in the image, in units of half the image, and 1 where it is in view. Of one camera, whose pose has no
+    gradient, and before anybody asks for info["means2d"]; else its .grad or .absgrad has what is to be summed."""
+    if not isinstance(info, Meta) or not info.sum_in_backward(sums):
+        raise NotImplementedError("distwar.density: sums of gradients are made of calls with one camera, without a gradient of "
+                                  'its pose, for which nobody has asked info["means2d"]')
+
+
+def _moments(optimizer: torch.optim.Optimizer | None, p: Tensor) -> dict[str, Tensor]:
+    """What an optimizer remembers of each row of a parameter."""
+    state = {} if optimizer is None else optimizer.state.get(p, {})
+    return {key: a for key, a in state.items() if isinstance(a, Tensor) and a.shape == p.shape}
+
+
+def _take(params: Params, optimizers: Optimizers, source: Tensor, fresh: Tensor, changed: dict[str, Tensor]) -> None:
+    """Lets row i of each parameter be row source[i], or row i of what `changed` has. Moments of fresh rows are 0."""
+    for name, p in list(params.items()):
+        new = torch.nn.Parameter(changed[name] if name in changed else p.detach()[source], p.requires_grad)
+        optimizer = optimizers.get(name)
+        if optimizer is not None:
+            if len(optimizer.param_groups) != 1 or len(optimizer.param_groups[0]["params"]) != 1:
+                raise ValueError(f"distwar.density: the optimizer of {name} must have one group with one parameter")
+            moments = {key: a[source].masked_fill_(fresh.view(-1, *[1] * (a.dim() - 1)), 0)
+                       for key, a in _moments(optimizer, p).items()}
+            state = optimizer.state.pop(p, None)
+            if state is not None:
+                optimizer.state[new] = {**state, **moments}
+            optimizer.param_groups[0]["params"] = [new]
+        params[name] = new
+
+
+@torch.no_grad()
+def grow_and_prune(params: Params, optimizers: Optimizers, sums: Tensor, scene_scale: float = 1.0,
+                   grow_grad2d: float = 0.0002, grow_scale3d: float = 0.01, prune_opa: float = 0.005,
+                   prune_scale3d: float | None = None, revised_opacity: bool = False) -> None:
+    """Gaussians whose mean gradient, of sums [N, 2], is above grow_grad2d are cloned where their largest scale is up to
+    grow_scale3d scene_scale, and else split in two, smaller by 1.6; with revised_opacity the two together are as opaque as the
+    one was. Then those of an opacity below prune_opa go, and those larger than prune_scale3d scene_scale."""
+    scales = params["scales"].detach()
+    grows = sums[:, 0] / sums[:, 1].clamp(min=1) > grow_grad2d
+    small = scales.amax(-1).exp() <= grow_scale3d * scene_scale
+    split = grows & ~small
+    kept, clones, halves = (torch.nonzero(a)[:, 0] for a in (~split, grows & small, split))
+    old, new = torch.cat((kept, clones)), torch.cat((halves, halves))
+    source, fresh = torch.cat((old, new)), torch.ones(len(old) + len(new), dtype=torch.bool, device=scales.device)
+    fresh[:len(kept)] = False
+    changed = {name: params[name].detach()[source] for name in ("means", "scales", "opacities")}
+    if len(halves):
+        axes = rotations(params["quats"].detach()[halves]) * scales[halves].exp()[:, None]
+        noise = torch.randn(2, len(halves), 3, device=scales.device)
+        changed["means"][len(old):] += torch.einsum("nij,bnj->bni", axes, noise).reshape(-1, 3)
+        changed["scales"][len(old):] -= math.log(1.6)
+        if revised_opacity:
+            opacity = changed["opacities"][len(old):].sigmoid()
+            changed["opacities"][len(old):] = torch.logit(1 - torch.sqrt(1 - opacity))
+    prune = changed["opacities"].view(-1).sigmoid() < prune_opa
+    if prune_scale3d is not None:
+        prune |= changed["scales"].amax(-1).exp() > prune_scale3d * scene_scale
+    keep = torch.nonzero(~prune)[:, 0]
+    _take(params, optimizers, source[keep], fresh[keep], {name: a[keep] for name, a in changed.items()})
+
+
+@torch.no_grad()
+def reset_opacities(params: Params, optimizers: Optimizers, most: float = 0.01) -> None:
+    """Cuts opacities to `most`; their moments are then 0."""
+    p = params["opacities"]
+    p.clamp_(max=math.log(most / (1 - most)))
+    p.grad = None
+    for a in _moments(optimizers.get("opacities"), p).values():
+        a.zero_()
+
+
+def _draw(weights: Tensor, count: int) -> Tensor:
+    """`count` indices, drawn with probabilities proportional to weights, with replacement."""
+    if len(weights) < 2**24:  # torch.multinomial's limit
+        return torch.multinomial(weights, count, replacement=True)
+    sums = weights.double().cumsum(0)
+    at = torch.rand(count, dtype=torch.float64, device=weights.device) * sums[-1]
+    return torch.searchsorted(sums, at).clamp(max=len(weights) - 1)
+
+
+def _share(params: Params, sampled: Tensor, min_opacity: float) -> None:
+    """Lets the sampled Gaussians look as before when those that copy them have joined."""
+    opacities, scales = params["opacities"].detach(), params["scales"].detach()
+    opacity, scale = compute_relocation(
+        opacities.view(-1)[sampled].sigmoid(), scales[sampled].exp(),
+        torch.bincount(sampled, minlength=len(scales))[sampled] + 1, binomials(51, scales.device), min_opacity)
+    opacities.view(-1)[sampled], scales[sampled] = opacity.logit(), scale.log()
+
+
+@torch.no_grad()
+def relocate(params: Params, optimizers: Optimizers, min_opacity: float = 0.005) -> int:
+    """Gaussians of an opacity up to min_opacity become copies of others, drawn by opacity, which together look as the one did.
+    Returns their number."""
+    opacity = params["opacities"].detach().view(-1).sigmoid()
+    is_dead = opacity <= min_opacity
+    dead, alive = torch.nonzero(is_dead)[:, 0], torch.nonzero(~is_dead)[:, 0]
+    if len(dead) and len(alive):
+        sampled = alive[_draw(opacity[alive], len(dead))]
+        _share(params, sampled, min_opacity)
+        for name, p in params.items():
+            p.detach()[dead] = p.detach()[sampled]
+            p.grad = None
+            for a in _moments(optimizers.get(name), p).values():
+                a.index_fill_(0, sampled, 0)  # a number for a[sampled] is copied from the host
+    return len(dead)
+
+
+@torch.no_grad()
+def add_copies(params: Params, optimizers: Optimizers, most: int, growth: float = 1.05, min_opacity: float = 0.005) -> int:
+    """Adds copies of Gaussians, as relocate() makes them, until there are `growth` times as many, and `most` at most. Returns
+    their number."""
+    count = len(params["means"])
+    added = max(0, min(most, int(growth * count)) - count)
+    if added:
+        sampled = _draw(params["opacities"].detach().view(-1).sigmoid(), added)
+        _share(params, sampled, min_opacity)
+        source = torch.cat((torch.arange(count, device=sampled.device), sampled))
+        _take(params, optimizers, source, torch.arange(len(source), device=sampled.device) >= count, {})
+    return added
 
 
 def rotations(quats: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from views import load, load_frames, random_points
 
 import distwar
-from distwar import density, neighbors, optim, strategy
+from distwar import density, neighbors, optim
 
 SH_CONSTANT = 0.28209479177387814
 
@@ -48,10 +48,7 @@ def train(p, views, size, o):
                  shN=2.5e-3 / 20 * min(max(len(views) / 25, 1), 8))
     optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15) for name, rate in rates.items()}
     batch = o.batch if len({view[2].shape for view in views}) == 1 else 1
-    control = strategy.MCMCStrategy(o.most, refine_start_iter=499 // batch, refine_every=max(1, 100 // batch),
-                                    refine_stop_iter=o.iterations * 5 // 6 // batch)  # in steps
-    control.check_sanity(p, optimizers)
-    state = control.initialize_state()
+    refine_every, refine_until = max(1, 100 // batch), o.iterations * 5 // 6 // batch  # in steps
     steps, begin = -(-o.iterations // batch), time.perf_counter()
     order = [view for _ in range(-(-steps * batch // len(views))) for view in random.sample(views, len(views))]
     viewmats, Ks = (torch.cat([view[i] for view in order]) for i in range(2))  # cut below: a step costs the host less
@@ -66,10 +63,14 @@ def train(p, views, size, o):
         images = render(p, viewmats[now], Ks[now], pictures[0].shape, min(3, step * batch // 1000))
         loss = distwar.l1_ssim_loss(images, pictures)
         loss.backward()
-        if step < control.refine_stop_iter:
+        if step < refine_until:
             density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
         optim.step(optimizers.values(), zero_grad=True)
-        control.step_post_backward(p, optimizers, state, step, {}, optimizers["means"].param_groups[0]["lr"])
+        if 499 // batch < step < refine_until and step % refine_every == 0:
+            density.relocate(p, optimizers)
+            density.add_copies(p, optimizers, o.most)
+        density.add_noise(p["means"], p["quats"], p["scales"], p["opacities"],
+                          5e5 * optimizers["means"].param_groups[0]["lr"], o.seed, step)
         if step > 0.9 * steps and step % 2 == 0:
             if averaged == 0:
                 average = {name: value.detach().clone() for name, value in p.items()}

@@ -2,6 +2,7 @@
 """The modules of python/compat, which must be first on PYTHONPATH, against rasterization() and formulas."""
 import math
 import os
+import pathlib
 import subprocess
 import sys
 import unittest
@@ -11,9 +12,9 @@ import diff_gaussian_rasterization
 import numpy as np
 import scenes
 import torch
-from diff_gaussian_rasterization import GaussianRasterizationSettings, GaussianRasterizer
+from diff_gaussian_rasterization import GaussianRasterizationSettings, GaussianRasterizer, rasterize_gaussians
 from fused_ssim import fused_ssim
-from scenes import reference, relative
+from scenes import relative
 from simple_knn._C import distCUDA2
 
 import distwar
@@ -52,33 +53,118 @@ def settings_of(s, **more):
 
 def rasterized(s, settings, **changes):
     inputs = dict(means3D=s["means"], means2D=torch.zeros_like(s["means"], requires_grad=True),
-                  opacities=s["opacities"][:, None], scales=s["scales"], rotations=s["quats"])
+                  opacities=s["opacities"].unsqueeze(1), scales=s["scales"], rotations=s["quats"])
     inputs["shs" if s["sh_degree"] is not None else "colors_precomp"] = s["colors"]
     inputs.update(changes)
     return inputs["means2D"], GaussianRasterizer(settings)(**inputs)
 
 
+def original(s, settings, background=(0.1, 0.2, 0.3), screen=None):
+    """The published formulas, in double precision with torch's gradients: picture, inverse depth and depth, radii. s: tensors,
+    among them covars [N, 6], or scales and unit quaternions. screen: the means of the splats at each pixel, [N, H, W, 2], are
+    moved by that."""
+    view = settings.viewmatrix.cpu().double().t()
+    fx, fy = W / (2 * settings.tanfovx), H / (2 * settings.tanfovy)
+    p = s["means"] @ view[:3, :3].t() + view[:3, 3]
+    if s.get("covars") is None:
+        w, x, y, z = s["quats"].unbind(-1)
+        axes = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+                            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1).view(-1, 3, 3)
+        axes = axes * (settings.scale_modifier * s["scales"])[:, None]
+        covars = axes @ axes.mT
+    else:
+        covars = s["covars"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].view(-1, 3, 3)
+    zero, depth = torch.zeros_like(p[:, 2]), p[:, 2]
+    J = torch.stack((fx / depth, zero, -fx * p[:, 0] / depth**2, zero, fy / depth, -fy * p[:, 1] / depth**2), -1).view(-1, 2, 3)
+    sharp = J @ view[:3, :3] @ covars @ view[:3, :3].t() @ J.mT
+    blurred = sharp + (settings.kernel_size or 0.3) * torch.eye(2, dtype=torch.float64)
+    opacities = s["opacities"]
+    if settings.antialiasing or settings.kernel_size:
+        opacities = opacities * (torch.linalg.det(sharp) / torch.linalg.det(blurred)).clamp(min=2.5e-5).sqrt()
+    radii = torch.ceil(3 * torch.linalg.eigvalsh(blurred)[:, -1].sqrt())
+    conics, colors = torch.linalg.inv(blurred), s["colors"]
+    if colors.dim() == 3:
+        x, y, z = torch.nn.functional.normalize(s["means"] - settings.campos.cpu(), dim=-1).unbind(-1)
+        basis = torch.stack((0.28209479177387814 + 0 * x, *(0.4886025119029199 * a for a in (-y, z, -x))), -1)
+        colors = ((basis[..., None] * colors).sum(1) + 0.5).clamp(min=0)
+    at = torch.stack(torch.meshgrid(torch.arange(W) + 0.5, torch.arange(H) + 0.5, indexing="xy"), -1).double()
+    means = torch.stack((fx * p[:, 0] / depth + W / 2, fy * p[:, 1] / depth + H / 2), -1)
+    picture, inverse, passed = torch.zeros(H, W, 3).double(), torch.zeros(H, W).double(), torch.ones(H, W).double()
+    summed, stopped = inverse, torch.zeros(H, W, dtype=torch.bool)
+    for i in torch.argsort(depth.detach()).tolist():
+        d = at - means[i] if screen is None else at - (means[i] + screen[i])
+        alpha = (opacities[i] * torch.exp(-0.5 * torch.einsum("hwi,ij,hwj->hw", d, conics[i], d))).clamp(max=0.99)
+        alpha = torch.where(alpha < 1 / 255, 0, alpha)
+        stopped = stopped | (passed * (1 - alpha) < 1e-4)
+        weight = torch.where(stopped, 0, alpha * passed)
+        picture, inverse, summed = picture + weight[..., None] * colors[i], inverse + weight / depth[i], summed + weight * depth[i]
+        passed = torch.where(stopped, passed, passed * (1 - alpha))
+    return (picture + passed[..., None] * torch.tensor(background).double()).movedim(-1, 0), inverse, summed, radii
+
+
 class Rasterizer(unittest.TestCase):
-    def test_as_rasterization(self):
-        for options in (dict(), dict(degree=1)):
-            s = scene(**options)
-            colors, _, meta = distwar.rasterization(**s, packed=False, near_plane=0.2,
-                                                    backgrounds=torch.tensor([[0.1, 0.2, 0.3]], device=DEVICE))
-            meta["means2d"].retain_grad()
-            (colors**2).sum().backward()
-            expected = {name: s[name].grad.clone() for name in ("means", "quats", "scales", "opacities", "colors")}
-            for name in expected:
-                s[name].grad = None
-            means2D, (picture, radii) = rasterized(s, settings_of(s))
-            self.assertEqual(tuple(picture.shape), (3, H, W))
-            self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), colors[0].detach().cpu()), 1e-5)
-            self.assertTrue(torch.equal(radii, meta["radii"][0, :, 0]))
-            (picture**2).sum().backward()
-            for name, value in expected.items():
-                self.assertLess(relative(s[name].grad.cpu(), value.cpu()), 1e-4, name)
-            half = torch.tensor([W / 2, H / 2], device=DEVICE)
-            self.assertLess(relative(means2D.grad[:, :2].cpu(), (meta["means2d"].grad[0] * half).cpu()), 1e-4)
-            self.assertEqual(float(means2D.grad[:, 2].abs().sum()), 0)
+    def check(self, degree=None, covariances=False, dc=False, **options):
+        """Picture, inverse depth, radii, all gradients, and those of the screen, against the formulas."""
+        s = scene(degree=degree)
+        leaves = {name: s[name].detach().clone().requires_grad_() for name in ("means", "quats", "scales", "opacities", "colors")}
+        theirs = {name: a.detach().cpu().double().requires_grad_() for name, a in leaves.items()}
+        settings = settings_of(s, **options)
+        if covariances:
+            axes = np.stack([scenes._rotation(q) * size for q, size in zip(
+                leaves["quats"].detach().cpu().double().numpy(), leaves["scales"].detach().cpu().double().numpy())])
+            covars = (axes @ axes.transpose(0, 2, 1)).reshape(-1, 9)[:, [0, 1, 2, 4, 5, 8]]
+            for of in (leaves, theirs):
+                del of["quats"], of["scales"]
+                of["covars"] = torch.tensor(covars, dtype=of["means"].dtype, device=of["means"].device, requires_grad=True)
+        unit = torch.nn.functional.normalize  # as trainers give quaternions
+        given = {"cov3D_precomp": leaves["covars"], "scales": None, "rotations": None} if covariances else \
+            {"scales": leaves["scales"], "rotations": unit(leaves["quats"])}
+        colors = {"colors_precomp" if degree is None else "shs": leaves["colors"]}
+        if dc:
+            colors = {"dc": leaves["colors"][:, :1], "shs": leaves["colors"][:, 1:]}
+        means2D, (picture, radii, *more) = rasterized(s, settings, means3D=leaves["means"],
+                                                      opacities=leaves["opacities"][:, None], **given, **colors)
+        screen = torch.zeros(len(radii), H, W, 2, dtype=torch.float64, requires_grad=True)
+        formulas = original(theirs if covariances else {**theirs, "quats": unit(theirs["quats"])}, settings, screen=screen)
+        self.assertLess(relative(picture.detach().cpu(), formulas[0].detach()), 1e-5)
+        seen = radii.cpu() > 0
+        self.assertGreater(int(seen.sum()), 30)
+        self.assertTrue(torch.equal(radii.cpu()[seen], formulas[3].int()[seen]))
+        weights = torch.randn(3, H, W, generator=torch.Generator().manual_seed(1)), torch.rand(H, W)
+        loss, expected = ((of * weights[0].to(of)).sum() for of in (picture, formulas[0]))
+        self.assertEqual(len(more), options.get("antialiasing") is not None)
+        for inverse in more:
+            self.assertLess(relative(inverse[0].detach().cpu(), formulas[1].detach()), 1e-5)
+            loss, expected = loss + (inverse[0] * weights[1].to(inverse)).sum(), expected + (formulas[1] * weights[1]).sum()
+        loss.backward(), expected.backward()
+        for name, a in theirs.items():
+            self.assertLess(relative(leaves[name].grad.cpu(), a.grad), 1e-4, (name, options))
+        half = torch.tensor([W / 2, H / 2])
+        self.assertLess(relative(means2D.grad[:, :2].cpu(), screen.grad.sum((1, 2)) * half), 1e-4)
+        absolute = (screen.grad.abs().sum((1, 2)) * half).norm(dim=1) if settings.kernel_size else torch.zeros(len(radii))
+        self.assertLess(relative(means2D.grad[:, 2].cpu(), absolute), 1e-4)
+
+    def test_as_the_formulas(self):
+        for options in (dict(), dict(degree=1, scale_modifier=1.3), dict(covariances=True), dict(degree=1, antialiasing=False),
+                        dict(antialiasing=True, covariances=True), dict(degree=1, dc=True, antialiasing=True),
+                        dict(kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2))):
+            with self.subTest(**options):
+                self.check(**options)
+
+    def test_nothing_is_copied(self):
+        """What torch computes for a call and its adjoint, beside the loss."""
+        s = scene(degree=1)
+        settings = settings_of(s, antialiasing=False)
+        for warm in (True, False):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+                _, (picture, _, _) = rasterized(s, settings, means2D=None)
+                for name in ("means", "quats", "scales", "opacities", "colors"):
+                    s[name].grad = None
+                picture.backward(torch.ones_like(picture))
+        counts = {event.key: event.count for event in profile.key_averages()}
+        for name in ("copy_", "clone", "cat", "mul", "add", "rsub", "sum"):
+            self.assertEqual(counts.get(f"aten::{name}", 0), 0, name)
 
     def test_off_centre(self):
         s = scene()
@@ -88,104 +174,28 @@ class Rasterizer(unittest.TestCase):
         _, (picture, _) = rasterized(s, settings_of(s))
         self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), colors[0].detach().cpu()), 1e-4)
 
-    def test_inverse_depth(self):
-        s = scene(degree=1)
-        _, (plain, _) = rasterized(s, settings_of(s))
-        _, (picture, _, inverse) = rasterized(s, settings_of(s, antialiasing=False))
-        self.assertLess(relative(picture.detach().cpu(), plain.detach().cpu()), 1e-5)
-        self.assertEqual(tuple(inverse.shape), (1, H, W))
-        inverses = 1 / distwar.rasterization(**s, packed=False)[2]["depths"][0]
-        colors = torch.where(torch.isfinite(inverses), inverses, 0)[:, None].repeat(1, 3)
-        expected = distwar.rasterization(**dict(s, colors=colors, sh_degree=None), packed=False, near_plane=0.2)[0]
-        self.assertLess(relative(inverse[0].detach().cpu(), expected[0, ..., 0].detach().cpu()), 1e-5)
-
-    def check_differences(self, s, names, settings, changes=dict(), modifier=1.0):
-        """Gradients of a loss of all outputs, each along one direction, against differences of the formulas in double
-        precision."""
-        _, outputs = rasterized(s, settings, **changes)
-        random = np.random.default_rng(1)
-        weights = [random.normal(size=tuple(outputs[k].shape)) for k in range(0, len(outputs), 2)]
-        sum((outputs[2 * k] * torch.tensor(w, dtype=torch.float32, device=DEVICE)).sum()
-            for k, w in enumerate(weights)).backward()
-        arrays = {name: a.detach().cpu().double().numpy() if isinstance(a, torch.Tensor) else a
-                  for name, a in dict(s, cov3D_precomp=changes.get("cov3D_precomp")).items()}
-
-        def loss(a):
-            a, options = dict(a), dict(antialiased=bool(settings.antialiasing))
-            covars = a.pop("cov3D_precomp")
-            if covars is not None:
-                options["covars"] = covars[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
-            a["scales"] = a["scales"] * modifier
-            color, alpha, _ = reference(a, **options)
-            picture = color[0] + (1 - alpha[0])[..., None] * np.array([0.1, 0.2, 0.3])
-            value = (picture * np.moveaxis(weights[0], 0, -1)).sum()
-            if len(weights) > 1:
-                z = a["means"] @ a["viewmats"][0, 2, :3] + a["viewmats"][0, 2, 3]
-                inverse = reference(dict(a, colors=1 / z[:, None], sh_degree=None), **options)[0]
-                value += (inverse[0, ..., 0] * weights[1][0]).sum()
-            return value
-        for name in names:
-            direction = random.normal(size=arrays[name].shape)
-            moved = [loss({**arrays, name: arrays[name] + h * direction}) for h in (1e-6, -1e-6)]
-            grad = changes[name].grad if name in changes else s[name].grad
-            product = grad.cpu().double().numpy() * direction
-            self.assertLess(abs(product.sum() - (moved[0] - moved[1]) / 2e-6), 4e-4 * np.linalg.norm(product), name)
-
-    def test_gradients_of_the_first_form(self):
-        names = ("means", "quats", "scales", "opacities", "colors")
+    def test_backgrounds(self):
+        """With a gradient of their own, and as kernels blend them."""
         s = scene()
-        self.check_differences(s, names, settings_of(s))
+        _, (picture, _) = rasterized(s, settings_of(s))
+        background = torch.tensor([0.1, 0.2, 0.3], device=DEVICE, requires_grad=True)
+        _, (same, _) = rasterized(s, settings_of(s)._replace(bg=background))
+        self.assertLess(relative(same.detach().cpu(), picture.detach().cpu()), 1e-6)
+        same.sum().backward()
+        self.assertGreater(float(background.grad.min()), 100)
+
+    def test_degrees_above_3(self):
+        """As the original: what is beyond degree 3 does not count. pixelSplat and MVSplat call it so."""
         s = scene(degree=1)
-        self.check_differences(s, names, settings_of(s, scale_modifier=1.3), modifier=1.3)
-
-    def test_gradients_with_inverse_depth(self):
-        for antialiasing in (False, True):
-            s = scene(degree=1)
-            self.check_differences(s, ("means", "quats", "scales", "opacities", "colors"),
-                                   settings_of(s, antialiasing=antialiasing))
-
-    def test_gradients_of_covariances(self):
-        s = scene()
-        axes = np.stack([scenes._rotation(q) * size for q, size in zip(
-            s["quats"].detach().cpu().double().numpy(), s["scales"].detach().cpu().double().numpy())])
-        upper = (axes @ axes.transpose(0, 2, 1)).reshape(-1, 9)[:, [0, 1, 2, 4, 5, 8]]
-        upper = torch.tensor(upper, dtype=torch.float32, device=DEVICE, requires_grad=True)
-        self.check_differences(s, ("means", "opacities", "colors", "cov3D_precomp"), settings_of(s, antialiasing=True),
-                               dict(cov3D_precomp=upper, scales=None, rotations=None))
-
-    def test_given_covariances_modifier_and_antialiasing(self):
-        s = scene()
-        covars = torch.tensor(np.stack([
-            (a := scenes._rotation(q) * 1.5 * size) @ a.T for q, size in zip(
-                s["quats"].detach().cpu().double().numpy(), s["scales"].detach().cpu().double().numpy())]),
-            dtype=torch.float32, device=DEVICE)
-        given = covars.flatten(1)[:, [0, 1, 2, 4, 5, 8]].contiguous()
-        _, (one, _, _) = rasterized(s, settings_of(s, antialiasing=True), cov3D_precomp=given, scales=None,
-                                    rotations=None)
-        _, (other, _, _) = rasterized(s, settings_of(s, antialiasing=True, scale_modifier=1.5))
-        self.assertLess(relative(one.detach().cpu(), other.detach().cpu()), 1e-4)
-
-    def test_constant_apart(self):
-        """dc beside shs, as the accelerated version has it; shs then lacks the constant."""
-        s = scene(degree=1)
-        s["colors"] = s["colors"].detach().requires_grad_()
-        _, (picture, _, _) = rasterized(s, settings_of(s, antialiasing=False))
-        picture.square().sum().backward()
-        parts = [part.detach().clone().requires_grad_() for part in (s["colors"][:, :1], s["colors"][:, 1:])]
-        _, (same, _, _) = rasterized(s, settings_of(s, antialiasing=False), dc=parts[0], shs=parts[1])
-        self.assertTrue(torch.equal(same, picture))
-        same.square().sum().backward()
-        self.assertLess(relative(torch.cat([part.grad for part in parts], 1).cpu(), s["colors"].grad.cpu()), 1e-5)
-        degree_0 = settings_of(s, antialiasing=False)._replace(sh_degree=0)
-        _, (constant, _, _) = rasterized(s, degree_0, dc=parts[0], shs=None)
-        self.assertGreater(relative(constant.detach().cpu(), picture.detach().cpu()), 1e-2)
-
-    def test_coefficients_of_degree_4(self):
-        s = scene(degree=1)
-        more = torch.cat((s["colors"].detach(), torch.ones(40, 21, 3, device=DEVICE)), 1)
+        more = torch.cat((s["colors"].detach(), torch.rand(40, 21, 3, device=DEVICE)), 1)
+        third = rasterized(s, settings_of(s)._replace(sh_degree=3), shs=more[:, :16])[1][0]
         self.assertTrue(torch.equal(rasterized(s, settings_of(s), shs=more)[1][0], rasterized(s, settings_of(s))[1][0]))
-        with self.assertRaisesRegex(NotImplementedError, "sh_degree = 4"):
-            rasterized(s, settings_of(s)._replace(sh_degree=4), shs=more)
+        for degree in (3, 4, 5):
+            four = settings_of(s)._replace(sh_degree=degree)
+            self.assertTrue(torch.equal(rasterized(s, four, shs=more)[1][0], third))
+            self.assertTrue(torch.equal(rasterized(s, four, shs=more[:, 1:], dc=more[:, :1])[1][0], third))
+        with self.assertRaisesRegex(ValueError, "K of at least 16"):
+            rasterized(s, settings_of(s)._replace(sh_degree=4), shs=more[:, :7])
 
     def test_forks_with_depth_and_alpha(self):
         s = scene()
@@ -207,31 +217,19 @@ class Rasterizer(unittest.TestCase):
         self.assertLess(relative(ours.cpu(), s["means"].grad.cpu()), 1e-5)
 
     def test_the_switch(self):
-        program = "import diff_gaussian_rasterization as of; print(of.RESULTS)"
-        for value, out, error in (("depth", "depth", ""), ("depths", "", "DISTWAR_COMPAT is 'depths', not one of")):
-            run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, DISTWAR_COMPAT=value), text=True,
-                                 capture_output=True)
+        program = "import diff_gaussian_rasterization as of; print(of.RESULTS, hasattr(of, 'SparseGaussianAdam'))"
+        for value, flag, out, error in (("depth", "", "depth True", ""), ("", "--convert_SHs_python", "False", ""),
+                                        ("depths", "", "", "DISTWAR_COMPAT is 'depths', not one of")):
+            run = subprocess.run([sys.executable, "-c", program.replace("hasattr", "(lambda of, n: n in dir(of))"), flag],
+                                 env=dict(os.environ, DISTWAR_COMPAT=value), text=True, capture_output=True)
             self.assertEqual(run.stdout.strip(), out)
             self.assertIn(error, run.stderr)
-
-    def test_matrices_with_a_leading_dimension(self):
         s = scene()
-        settings = settings_of(s)
-        batched = settings._replace(viewmatrix=settings.viewmatrix[None], projmatrix=settings.projmatrix[None])
-        self.assertTrue(torch.equal(rasterized(s, batched)[1][0], rasterized(s, settings)[1][0]))
-
-    def test_kernel_size(self):
-        """mip-splatting's filter of the image: its variance, and opacities lowered by it."""
-        s = scene()
-        _, (picture, _) = rasterized(s, settings_of(s, kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2)))
-        color, alpha, _ = reference({name: a.detach().cpu().numpy() if isinstance(a, torch.Tensor) else a
-                                     for name, a in s.items()}, eps2d=0.1, antialiased=True)
-        expected = color[0] + (1 - alpha[0])[..., None] * np.array([0.1, 0.2, 0.3])
-        self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), expected), 1e-5)
-        with self.assertRaisesRegex(NotImplementedError, "subpixel_offset"):
-            rasterized(s, settings_of(s, kernel_size=0.1, subpixel_offset=torch.ones(H, W, 2)))
-        with self.assertRaisesRegex(NotImplementedError, "kernel_size = 0.0"):
-            rasterized(s, settings_of(s, kernel_size=0.0))
+        _, (_, _, inverse) = rasterized(s, settings_of(s, antialiasing=False))
+        with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", "depth_alpha"), \
+                self.assertWarnsRegex(UserWarning, "the inverse depth"):
+            _, (_, _, same) = rasterized(s, settings_of(s, antialiasing=False))
+        self.assertTrue(torch.equal(same, inverse))
 
     def test_visible_filter(self):
         s = scene()
@@ -277,31 +275,83 @@ class Rasterizer(unittest.TestCase):
             self.assertEqual(float(moved[3]), 0)
             self.assertGreater(float(moved.max()), 0)
 
-    def test_forks_that_are_not_served(self):
-        """A sentence that names what is missing and whose it is."""
-        s = scene()
-        settings = settings_of(s)
-        for call, texts in (
-                (lambda: settings_of(s, pixel_weights=None), ("pixel_weights", "Taming-3DGS")),
-                (lambda: rasterized(s, settings, theta=torch.zeros(1, 3)), ("theta", "MonoGS")),
-                (lambda: rasterized(s, settings, view2gaussian_precomp=None), ("view2gaussian", "gaussian-opacity-f")),
-                (lambda: rasterized(s, settings, means2D_densify=None), ("means2D_densify", "Deformable-3D-Gaussians")),
-                (lambda: GaussianRasterizer(settings).integrate(0), ("integrate", "gaussian-opacity-fields")),
-                (lambda: rasterized(s, settings, of_nobody=1), ("of_nobody", "README"))):
-            with self.assertRaises(NotImplementedError) as raised:
+    def test_trainers(self):
+        """Each row of python/README.md's table of the original's family: its list of arguments, and how many results or what
+        the refusal says."""
+        s, plain = scene(degree=1), settings_of(scene(degree=1))
+        shs, rest = dict(shs=s["colors"]), dict(shs=s["colors"][:, 1:], dc=s["colors"][:, :1])
+        colors = dict(colors_precomp=torch.rand(40, 3, device=DEVICE), shs=None)
+
+        def run(settings=dict(), results="", **arguments):
+            with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
+                return len(rasterized(s, settings_of(s, **settings), **{**shs, **arguments})[1])
+        four_by_four = dict(viewmatrix=plain.viewmatrix[None], projmatrix=plain.projmatrix[None])
+        self.assertEqual([run(), run(dict(antialiasing=False)), run(dict(antialiasing=True), **rest),
+                          run(dict(kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2)), **colors)], [2, 3, 3, 2])
+        for trainer in ("3dgs-mcmc", "4DGaussians", "SplaTAM", "Dynamic3DGaussians"):
+            self.assertEqual(run(results="depth", **(colors if "D" not in trainer[:2] else {})), 3, trainer)
+        self.assertEqual(run(results="depth_alpha"), 4, "DreamGaussian")
+        self.assertEqual(len(GaussianRasterizer(plain._replace(**four_by_four))(
+            means3D=s["means"], means2D=None, opacities=s["opacities"].unsqueeze(1), scales=s["scales"], rotations=s["quats"],
+            **shs)), 2)
+        for trainer, call, name in (
+                ("Taming-3DGS", lambda: run(dict(pixel_weights=None)), "pixel_weights"),
+                ("MonoGS", lambda: run(theta=torch.zeros(1, 3), rho=torch.zeros(1, 3)), "theta"),
+                ("MonoGS", lambda: run(dict(projmatrix_raw=None)), "projmatrix_raw"),
+                ("gaussian-opacity-fields", lambda: run(dict(kernel_size=0.0), view2gaussian_precomp=None), "view2gaussian"),
+                ("gaussian-opacity-fields", lambda: GaussianRasterizer(plain).integrate(0), "integrate"),
+                ("Deformable-3D-Gaussians", lambda: run(means2D_densify=None), "means2D_densify"),
+                ("gaussian-grouping", lambda: run(sh_objs=None), "sh_objs"),
+                ("feature-3dgs", lambda: run(semantic_feature=None), "semantic_feature"),
+                ("LightGaussian", lambda: run(dict(f_count=False)), "f_count"),
+                ("RaDe-GS", lambda: run(dict(kernel_size=0.0, require_coord=True, require_depth=True)), "require_coord"),
+                ("README", lambda: run(of_nobody=1), "of_nobody")):
+            with self.assertRaisesRegex(NotImplementedError, f"{name}.*{trainer}", msg=trainer):
                 call()
-            for text in texts:
-                self.assertIn(text, str(raised.exception))
-        with self.assertRaisesRegex(ImportError, "has no rasterize_gaussians; python/README.md"):
-            from diff_gaussian_rasterization import rasterize_gaussians  # noqa: F401
+        with self.assertRaisesRegex(ImportError, "has no _C; python/README.md"):
+            from diff_gaussian_rasterization import _C  # noqa: F401
         with self.assertRaises(AttributeError):
-            GaussianRasterizer(settings).nothing
+            GaussianRasterizer(plain).nothing
+        page = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
+        for fork in {*diff_gaussian_rasterization.FORKS.values()}:
+            self.assertIn(fork, page)
+
+    def test_the_function(self):
+        """rasterize_gaussians of the original and of the accelerated version, and what their settings promise."""
+        s = scene(degree=1)
+        none, settings = torch.Tensor([]), settings_of(s, antialiasing=True)
+        _, expected = rasterized(s, settings)
+        rest = (none, s["opacities"][:, None], s["scales"], s["quats"], none)
+        for colors in ((s["colors"],), (s["colors"][:, :1], s["colors"][:, 1:])):
+            for of in (settings, settings._replace(prefiltered=True), settings._replace(debug=True)):
+                for a, b in zip(rasterize_gaussians(s["means"], none, *colors, *rest, of), expected):
+                    self.assertTrue(torch.equal(a, b))
+        named = dict(zip(("sh", "colors_precomp", "opacities", "scales", "rotations", "cov3Ds_precomp"), (s["colors"], *rest)))
+        self.assertTrue(torch.equal(rasterize_gaussians(s["means"], none, **named, raster_settings=settings)[0], expected[0]))
+        with self.assertRaisesRegex(TypeError, "come sh, colors_precomp"):
+            rasterize_gaussians(s["means"], none)
+        with self.assertRaisesRegex(NotImplementedError, "has no of_nobody"):
+            rasterize_gaussians(s["means"], none, of_nobody=1)
+
+    def test_debug_names_the_stage(self):
+        s = scene()
+        for stage, count in (("gs_project", 0), ("gs_render", 2), ("gs_project_backward", 5)):
+            waits = []
+
+            def wait(*_):
+                waits.append(1)
+                if len(waits) == count + 1:
+                    raise RuntimeError("an illegal address")
+            with unittest.mock.patch.object(diff_gaussian_rasterization, "_wait", wait), \
+                    self.assertRaisesRegex(RuntimeError, f"{stage} failed: an illegal address"):
+                rasterized(s, settings_of(s)._replace(debug=True))[1][0].sum().backward()
 
     def test_all_names_are_public(self):
         names = {}
         exec("from diff_gaussian_rasterization import *", names)
         self.assertEqual(names.keys() - {"__builtins__"}, {
-            "GaussianRasterizationSettings", "GaussianRasterizer", "SparseGaussianAdam", "compute_relocation"})
+            "GaussianRasterizationSettings", "GaussianRasterizer", "SparseGaussianAdam", "compute_relocation",
+            "rasterize_gaussians"})
 
     def test_mark_visible(self):
         s = scene()
@@ -337,8 +387,19 @@ class Rasterizer(unittest.TestCase):
             rasterized(s, settings_of(s), rotations=None)
         with self.assertRaisesRegex(ValueError, "opacities"):
             rasterized(s, settings_of(s), opacities=torch.ones(3, 1, device=DEVICE))
-        with self.assertRaisesRegex(NotImplementedError, "prefiltered"):
-            rasterized(s, settings_of(s)._replace(prefiltered=True))
+        for wrong in (dict(means3D=torch.ones(40, 4, device=DEVICE)), dict(scales=torch.ones(40, 2, device=DEVICE)),
+                      dict(means2D=torch.ones(40, 4, device=DEVICE, requires_grad=True)),
+                      dict(rotations=torch.ones(40, 3, device=DEVICE)), dict(colors_precomp=torch.ones(40, 4, device=DEVICE))):
+            with self.assertRaisesRegex(ValueError, f"{[*wrong][0]} has the shape"):
+                rasterized(s, settings_of(s), **wrong)
+        for name, value in (("bg", torch.ones(4)), ("viewmatrix", torch.eye(3)), ("projmatrix", torch.eye(5)),
+                            ("image_width", 0)):
+            with self.assertRaisesRegex(ValueError, f"settings.{name}"):
+                rasterized(s, settings_of(s)._replace(**{name: value}))
+        for value, text in ((dict(kernel_size=0.1, subpixel_offset=torch.ones(H, W, 2)), "subpixel_offset"),
+                            (dict(kernel_size=0.0), "kernel_size = 0.0")):
+            with self.assertRaisesRegex(NotImplementedError, text):
+                rasterized(s, settings_of(s, **value))
 
 
 class Others(unittest.TestCase):

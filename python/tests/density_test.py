@@ -2,6 +2,7 @@
 """distwar.density against integrals and formulas, and gsplat's strategies on the meta of rasterization()."""
 import math
 import unittest
+import unittest.mock
 
 import numpy as np
 import scenes
@@ -9,7 +10,7 @@ import torch
 from scenes import relative
 
 import distwar
-from distwar import density
+from distwar import density, optim
 
 DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 
@@ -87,44 +88,148 @@ class Operations(unittest.TestCase):
         self.assertTrue(torch.equal(upper, covar[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]))
 
 
-class Gsplat(unittest.TestCase):
-    def train(self, make, steps, step_options, **options):
-        """Some steps on the square of the image. Returns the parameters."""
+def optimizers_of(params, of=torch.optim.Adam, **options):
+    return {name: of([dict(params=[p], lr=1e-3 * (1 + i))], **options) for i, (name, p) in enumerate(params.items())}
+
+
+class Training:
+    """Some steps on the square of the image, and what came of them. before, after(params, optimizers, step, info): control."""
+
+    def __init__(self, before, after, steps, **options):
+        torch.manual_seed(5)
+        self.params, view = parameters(150)
+        self.optimizers, self.counts = optimizers_of(self.params), []
+        for n in range(1, steps + 1):
+            p = self.params
+            colors, _, info = distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
+                                                    p["colors"], **view, **{"packed": False, **options})
+            before(p, self.optimizers, n, info)
+            colors.square().sum().backward()
+            torch.manual_seed(n)  # gsplat's noise takes random numbers from torch
+            after(p, self.optimizers, n, info)
+            optim.step(self.optimizers.values(), zero_grad=True)
+            self.counts.append(len(p["means"]))
+
+
+class AsGsplat(unittest.TestCase):
+    """gsplat's classes on the meta of rasterization(), and the functions beside them."""
+
+    def setUp(self):
         try:
             import gsplat.strategy
         except ImportError:
             self.skipTest("there is no gsplat here")
         density.provide_to_gsplat()
-        strategy = make(gsplat.strategy)
-        params, view = parameters()
-        optimizers = {name: torch.optim.Adam([p], lr=1e-3) for name, p in params.items()}
-        strategy.check_sanity(params, optimizers)
-        state = strategy.initialize_state()
-        for step in range(steps):
-            colors, _, info = distwar.rasterization(
-                params["means"], params["quats"], params["scales"].exp(), params["opacities"].sigmoid(),
-                params["colors"], **view, **options)
-            strategy.step_pre_backward(params, optimizers, state, step, info)
-            colors.square().sum().backward()
-            strategy.step_post_backward(params, optimizers, state, step, info, **step_options)
-            for optimizer in optimizers.values():
-                optimizer.step()
-                optimizer.zero_grad()
-        for name, p in params.items():
-            self.assertTrue(bool(torch.isfinite(p).all()), name)
-            self.assertEqual(len(p), len(params["means"]), name)
-        return params
+        self.of = gsplat.strategy
+        self.addCleanup(setattr, distwar, "deterministic", distwar.deterministic)
+        distwar.deterministic = True
+
+    def train(self, strategy, steps, scene_scale=(), after=dict(), **options):
+        params, _ = parameters(150)
+        strategy.check_sanity(params, optimizers_of(params))
+        state = strategy.initialize_state(*scene_scale)
+        return Training(lambda *of: strategy.step_pre_backward(*of[:2], state, *of[2:]),
+                        lambda *of: strategy.step_post_backward(*of[:2], state, *of[2:], **after), steps, **options)
+
+    def check(self, ours, theirs):
+        """The same parameters and moments, in the same order."""
+        self.assertEqual(ours.counts, theirs.counts)
+        self.assertGreater(len(set(ours.counts)), 1)
+        for name, p in theirs.params.items():
+            q = ours.params[name]
+            self.assertLess(relative(q.detach().cpu(), p.detach().cpu()), 1e-5, name)
+            a, b = ours.optimizers[name].state[q], theirs.optimizers[name].state[p]
+            self.assertIs(ours.optimizers[name].param_groups[0]["params"][0], q)
+            for key in ("exp_avg", "exp_avg_sq", "step"):
+                self.assertLess(relative(a[key].cpu(), b[key].cpu()), 1e-5, (name, key))
 
     def test_default(self):
+        """Its issue 797: version 1.5.3 resets no opacities, so none are reset here."""
+        for revised, scale, prune in ((False, 1.0, 0.22), (True, 1.0, 0.22), (False, 3.0, 0.06)):
+            options = dict(grow_grad2d=0.05, grow_scale3d=0.15 / scale, prune_opa=0.12, revised_opacity=revised)
+            sums = [torch.zeros(150, 2, device=DEVICE)]
+
+            def after(p, optimizers, step, info):
+                if step > 1 and step % 3 == 0:
+                    density.grow_and_prune(p, optimizers, sums[0], scale, prune_scale3d=prune if step > 7 else None, **options)
+                    sums[0] = torch.zeros(len(p["means"]), 2, device=DEVICE)
+            ours = Training(lambda p, optimizers, step, info: density.sum_gradients(info, sums[0]), after, 10)
+            strategy = self.of.DefaultStrategy(refine_start_iter=1, refine_every=3, reset_every=7, prune_scale3d=prune,
+                                               verbose=False, **options)
+            with unittest.mock.patch("gsplat.strategy.default.reset_opa"):
+                self.check(ours, self.train(strategy, 10, (scale,), dict(packed=False)))
+
+    def test_default_on_meta(self):
         for packed, absgrad in ((False, False), (True, False), (False, True)):
-            params = self.train(lambda of: of.DefaultStrategy(refine_start_iter=0, refine_every=1, absgrad=absgrad), 4,
-                                dict(packed=packed), packed=packed, absgrad=absgrad)
-            self.assertGreater(len(params["means"]), 100)
+            strategy = self.of.DefaultStrategy(refine_start_iter=0, refine_every=1, absgrad=absgrad, verbose=False)
+            made = self.train(strategy, 4, after=dict(packed=packed), packed=packed, absgrad=absgrad)
+            self.assertGreater(made.counts[-1], 150)
 
     def test_mcmc(self):
-        params = self.train(lambda of: of.MCMCStrategy(cap_max=120, refine_start_iter=0, refine_every=2,
-                                                       min_opacity=0.2), 14, dict(lr=1e-3))
-        self.assertEqual(len(params["means"]), 120)
+        """Without noise, whose random numbers are others."""
+        def after(p, optimizers, step, info):
+            if step > 1 and step % 3 == 0:
+                density.relocate(p, optimizers, 0.25)
+                density.add_copies(p, optimizers, 170, min_opacity=0.25)
+        ours = Training(lambda *_: None, after, 13)
+        self.check(ours, self.train(self.of.MCMCStrategy(cap_max=170, refine_start_iter=1, refine_every=3, min_opacity=0.25,
+                                                         verbose=False), 13, after=dict(lr=0.0)))
+        self.assertEqual(ours.counts[-1], 170)
+
+
+class Functions(unittest.TestCase):
+    def test_sums(self):
+        """In the backward pass, as gradients of means2d have them."""
+        params, view = parameters(150)
+        sums, expected = torch.zeros(150, 2, device=DEVICE), torch.zeros(150, 2, device=DEVICE)
+        half = torch.tensor([view["width"] / 2, view["height"] / 2], device=DEVICE)
+        for step in (1, 2, 3):
+            gradients = []
+            for summed in (True, False):
+                p = {name: a.detach().requires_grad_() for name, a in params.items()}
+                colors, _, info = distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
+                                                        p["colors"], packed=False, **view)
+                if summed:
+                    density.sum_gradients(info, sums)
+                else:
+                    info["means2d"].retain_grad()
+                (step * colors.square().sum()).backward()
+                gradients.append(p["means"].grad)
+            self.assertLess(relative(gradients[0].cpu(), gradients[1].cpu()), 1e-5)
+            expected[:, 0] += (info["means2d"].grad[0] * half).norm(dim=1)
+            expected[:, 1] += info["radii"].reshape(150, -1)[:, 0] > 0
+        self.assertGreater(int((sums[:, 1] == 3).sum()), 100)
+        self.assertLess(relative(sums.cpu(), expected.cpu()), 1e-5)
+        with self.assertRaisesRegex(NotImplementedError, "one camera"):
+            density.sum_gradients(info, sums)
+        two = {name: view[name].repeat(2, 1, 1) for name in ("viewmats", "Ks")}
+        info = distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(), p["colors"],
+                                     packed=False, **{**view, **two})[2]
+        with self.assertRaisesRegex(NotImplementedError, "one camera"):
+            density.sum_gradients(info, sums)
+
+    def test_where_nobody_lives(self):
+        params, _ = parameters(150)
+        optimizers = optimizers_of(params)
+        with torch.no_grad():
+            params["opacities"].add_(-20)
+        self.assertEqual([density.relocate(params, optimizers), density.add_copies(params, optimizers, 100)], [150, 0])
+
+    def test_reset(self):
+        params, _ = parameters(150)
+        optimizers = optimizers_of(params)
+        params["opacities"].sum().backward()
+        optimizers["opacities"].step()
+        density.reset_opacities(params, optimizers)
+        self.assertLess(float(params["opacities"].detach().sigmoid().max()), 0.0100001)
+        self.assertIsNone(params["opacities"].grad)
+        self.assertEqual(float(optimizers["opacities"].state[params["opacities"]]["exp_avg"].abs().max()), 0)
+
+    def test_an_optimizer_of_two(self):
+        params, _ = parameters(150)
+        optimizers = dict(means=torch.optim.Adam([params["means"], params["quats"]]))
+        with self.assertRaisesRegex(ValueError, "one group with one parameter"):
+            density.grow_and_prune(params, optimizers, torch.ones(150, 2, device=DEVICE))
 
 
 if __name__ == "__main__":

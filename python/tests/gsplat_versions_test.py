@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gsplat 1.4.0 and 1.5.3 from PyPI as callers: density_test.py and strategy_test.py with each, and the calls of
+"""gsplat 1.4.0 and 1.5.3 from PyPI as callers: density_test.py with each, and the calls of
 nerfstudio's splatfacto with the first. Downloads both once, into the folder of the tests; skips where that fails.
 Python needs what gsplat imports: a gsplat of any version, with its dependencies."""
 import importlib.metadata
@@ -84,9 +84,8 @@ class Versions(unittest.TestCase):
 
     def test_strategies(self):
         for version in ("1.4.0", "1.5.3"):
-            for name in ("density", "strategy"):
-                with self.subTest(version=version, test=name):
-                    self.run_with(version, HERE / f"{name}_test.py")
+            with self.subTest(version=version):
+                self.run_with(version, HERE / "density_test.py")
 
     def test_splatfacto(self):
         self.run_with("1.4.0", "-c", SPLATFACTO)

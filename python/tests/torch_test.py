@@ -349,34 +349,6 @@ class DensityControl(unittest.TestCase):
         self.assertLess(relative(meta["means2d"].absgrad.cpu(), plain["means2d"].absgrad[at].cpu()), 1e-5)
         self.assertLess(relative(t["means"].grad.cpu(), grad.cpu()), 1e-5)
 
-    def test_default_strategy_of_gsplat(self):  # density_test.py has more of both strategies
-        try:
-            from gsplat.strategy import DefaultStrategy
-        except ImportError:
-            self.skipTest("there is no gsplat here")
-        self.addCleanup(setattr, distwar, "gsplat_version", distwar.gsplat_version)
-        distwar.gsplat_version = None
-        for packed in (False, True):
-            strategy = DefaultStrategy(refine_start_iter=0, refine_every=1)
-            s = scenes.scene(count=100)
-            s["opacities"], s["scales"] = np.log(s["opacities"] / (1 - s["opacities"])), np.log(s["scales"])
-            t = tensors(s)
-            params = torch.nn.ParameterDict({name: torch.nn.Parameter(t[name].detach()) for name in NAMES[:5]})
-            optimizers = {name: torch.optim.Adam([p], lr=1e-3) for name, p in params.items()}
-            strategy.check_sanity(params, optimizers)
-            state = strategy.initialize_state()
-            for step in range(4):
-                now = dict(t, **params)
-                now.update(opacities=params["opacities"].sigmoid(), scales=params["scales"].exp())
-                colors, _, info = render(now, packed=packed)
-                strategy.step_pre_backward(params, optimizers, state, step, info)
-                colors.square().sum().backward()
-                strategy.step_post_backward(params, optimizers, state, step, info, packed=packed)
-                for optimizer in optimizers.values():
-                    optimizer.step()
-                    optimizer.zero_grad()
-            self.assertGreater(len(params["means"]), 100)
-
 
 class Loss(unittest.TestCase):
     def test_l1_ssim(self):

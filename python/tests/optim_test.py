@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""distwar.optim against torch.optim.Adam and its formulas."""
+import unittest
+import warnings
+
+import torch
+from density_test import DEVICE, optimizers_of
+from on_torch import setUpModule  # noqa: F401
+from scenes import relative
+
+from distwar import optim
+
+
+class Adam(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.shapes = dict(means=(50, 3), opacities=(50,), sh=(50, 15, 3), features=(50, 300))
+
+    def params(self):
+        torch.manual_seed(1)
+        return {name: torch.nn.Parameter(torch.randn(shape, device=DEVICE)) for name, shape in self.shapes.items()}
+
+    def gradients(self, params):
+        for p in params.values():
+            p.grad = torch.randn_like(p)
+
+    def test_as_torch(self):
+        ours, theirs = self.params(), self.params()
+        a, b = optimizers_of(ours, eps=1e-15), optimizers_of(theirs, eps=1e-15)
+        for step in range(5):
+            for params in (ours, theirs):
+                torch.manual_seed(step)
+                self.gradients(params)
+            if step == 3:
+                ours["means"].grad = theirs["means"].grad = None
+            if step == 4:  # an optimizer that has stepped by itself goes on
+                a["means"].step()
+            optim.step(o for name, o in a.items() if step < 4 or name != "means")
+            for optimizer in b.values():
+                optimizer.step()
+        for name in self.shapes:
+            self.assertLess(relative(ours[name].detach().cpu(), theirs[name].detach().cpu()), 1e-6, name)
+            self.assertEqual(float(a[name].state[ours[name]]["step"]), 4 if name == "means" else 5)
+
+    def test_one_optimizer_of_groups(self):
+        ours, theirs = self.params(), self.params()
+        groups = [[dict(params=[p], lr=0.1 * i) for i, p in enumerate(params.values())] for params in (ours, theirs)]
+        a, b = (torch.optim.Adam(group, betas=(0.8, 0.9)) for group in groups)
+        self.gradients(ours)
+        for name in self.shapes:
+            theirs[name].grad = ours[name].grad.clone()
+        optim.step([a])
+        b.step()
+        for name in self.shapes:
+            self.assertLess(relative(ours[name].detach().cpu(), theirs[name].detach().cpu()), 1e-6, name)
+
+    def test_schedulers_find_the_step(self):
+        params = self.params()
+        optimizer = torch.optim.Adam(params.values(), lr=1.0)
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        self.gradients(params)
+        optim.step([optimizer])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scheduler.step()
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.5)
+
+    def check_rows(self, made, call):
+        params = self.params()
+        optimizer = made([dict(params=[p], lr=0.1 * (i + 1)) for i, p in enumerate(params.values())])
+        p = {name: a.detach().cpu().double() for name, a in params.items()}
+        m, v = ({name: torch.zeros_like(a) for name, a in p.items()} for _ in range(2))
+        for step in range(3):
+            self.gradients(params)
+            visible = torch.rand(50, device=DEVICE) < 0.4
+            before = {name: a.detach().clone() for name, a in params.items()}
+            call(optimizer, visible)
+            rows = visible.cpu()
+            for i, (name, a) in enumerate(params.items()):
+                self.assertTrue(torch.equal(a[~visible], before[name][~visible]), name)
+                g = a.grad.cpu().double()
+                m[name][rows] = 0.9 * m[name][rows] + 0.1 * g[rows]
+                v[name][rows] = 0.999 * v[name][rows] + 0.001 * g[rows]**2
+                p[name][rows] -= 0.1 * (i + 1) * m[name][rows] / (v[name][rows].sqrt() + 1e-15)
+                self.assertLess(relative(a.detach().cpu(), p[name]), 1e-6, name)
+                self.assertLess(relative(optimizer.state[a]["exp_avg"].cpu(), m[name]), 1e-6, name)
+                self.assertLess(relative(optimizer.state[a]["exp_avg_sq"].cpu(), v[name]), 1e-6, name)
+                self.assertEqual(float(optimizer.state[a]["step"]), step + 1)
+
+    def test_rows(self):
+        self.check_rows(lambda groups: optim.SelectiveAdam(groups, eps=1e-15, betas=(0.9, 0.999)),
+                        lambda optimizer, visible: optimizer.step(visible))
+        self.check_rows(lambda groups: optim.SparseGaussianAdam(groups, lr=0.0, eps=1e-15),
+                        lambda optimizer, visible: optimizer.step(visible.int() * 7, len(visible)))
+
+    def test_rows_of_many_and_of_strided_parameters(self):
+        """More parameters than a launch takes, one of them a transposed view."""
+        params = {f"p{i}": torch.nn.Parameter(torch.randn(50, 2, device=DEVICE)) for i in range(9)}
+        params["t"] = torch.nn.Parameter(torch.randn(4, 50, device=DEVICE).t())
+        copies = {name: torch.nn.Parameter(p.detach().clone(memory_format=torch.contiguous_format))
+                  for name, p in params.items()}
+        self.gradients(params)
+        for name, p in copies.items():
+            p.grad = params[name].grad.contiguous()
+        version = params["p8"]._version
+        for of in (params, copies):
+            optim.SelectiveAdam(of.values(), lr=0.1).step(torch.arange(50, device=DEVICE) % 3)
+        self.assertGreater(params["p8"]._version, version)
+        for name, p in copies.items():
+            self.assertTrue(torch.equal(params[name], p), name)
+
+    def test_refusals(self):
+        params = self.params()
+        self.gradients(params)
+        with self.assertRaisesRegex(ValueError, "49 rows"):
+            optim.SelectiveAdam(params.values()).step(torch.ones(49, device=DEVICE))
+        with self.assertRaisesRegex(TypeError, "SGD is no"):
+            optim.step([torch.optim.SGD(params.values(), lr=1.0)])
+        with self.assertRaisesRegex(NotImplementedError, "amsgrad"):
+            optim.step([torch.optim.Adam(params.values(), amsgrad=True)])
+
+
+if __name__ == "__main__":
+    unittest.main()
