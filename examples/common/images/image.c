@@ -18,8 +18,8 @@ bool image_open(image *out, int width, int height, int channels, fault *why) {
     if (width < 1 || width > IMAGE_MAX_SIZE || height < 1 || height > IMAGE_MAX_SIZE)
         return fail(why, "an image of %d x %d pixels: each side must be 1..%d", width, height,
                     IMAGE_MAX_SIZE);
-    if (channels != 3 && channels != 4)
-        return fail(why, "an image of %d channels: there must be 3 or 4", channels);
+    if (channels != 1 && channels != 3 && channels != 4)
+        return fail(why, "an image of %d channels: there must be 1, 3 or 4", channels);
     *out = (image){.width = width, .height = height, .channels = channels};
     out->pixels = calloc(bytes_of(out), 1);
     if (out->pixels) return true;

@@ -12,7 +12,7 @@ C_LINKAGE_BEGIN
 enum { IMAGE_MAX_SIZE = 16384 }; // of each side
 
 typedef struct image {
-    int width, height, channels; // channels: 3 (RGB) or 4 (RGBA)
+    int width, height, channels; // channels: 3 (RGB), 4 (RGBA), or 1, which no file has
     uint8_t *pixels;             // [height][width][channels], top row first; malloc'ed
     bool mended;                 // its file is damaged, but no row of it
 } image;

@@ -21,6 +21,11 @@ enum {
     POINT_BYTES = 51
 };
 
+typedef struct source_camera {
+    int64_t id;
+    lens optics;
+} source_camera;
+
 // A file of a model, and the record that is being read.
 typedef struct source {
     input_file text; // of binary files only its .file is used
@@ -30,7 +35,7 @@ typedef struct source {
     char *at;                                     // what is read next of bytes, or of the line
     record_place place;
     size_t camera_count, camera_room;
-    reconstruction_view *cameras; // id and optics; sorted by id when images are read
+    source_camera *cameras; // sorted by id when images are read
     reconstruction *out;
     fault *why;
 } source;
@@ -102,36 +107,36 @@ static bool at_end_of_line(const source *s) {
 
 // ---- records
 
-static bool refuse_lens(source *s, int64_t id, int64_t model, const char *name) {
-    char readable[160], number[24];
-    const bool named = !s->binary && model < 0;
+static bool refuse_lens(source *s, int64_t id, int64_t number, const lens_model *model, const char *name) {
+    char readable[160], text[96];
     lens_model_list(readable);
-    snprintf(number, sizeof number, "%" PRId64 " (", model);
+    snprintf(text, sizeof text, "%" PRId64 " (%s)", model ? (int64_t)(model - lens_models) : number,
+             model ? model->name : "unknown");
     return fail_at(
         s->why, &s->place,
         "camera %" PRId64
-        " has model %s%.40s%s, which cannot be read; only %s can: `colmap image_undistorter` makes PINHOLE of "
-        "any",
-        id, named ? "" : number, name, named ? "" : ")", readable);
+        " has model %.40s, which cannot be read; only %s can: `colmap image_undistorter` makes PINHOLE of any",
+        id, model || s->binary ? text : name, readable);
 }
 
 static bool read_camera(source *s) {
-    int64_t id, model, side[2];
+    int64_t id, number = -1, side[2];
     double values[LENS_PARAMETERS];
     char name[64] = "";
     int length = 0;
+    const lens_model *model = NULL;
     if (!take(s, CAMERA_BYTES, "a camera") || !whole(s, 4, "a camera's id", INT32_MIN, UINT32_MAX, &id))
         return false;
     if (s->binary) {
-        if (!whole(s, 4, "", 0, 0, &model)) return false;
-        snprintf(name, sizeof name, "%s", lens_model_name((int)model));
+        if (!whole(s, 4, "", 0, 0, &number)) return false;
+        if (number >= 0 && number < LENS_MODELS) model = &lens_models[number];
     } else {
         sscanf(s->at, " %63s%n", name, &length);
         if (length == 0) return refuse_word(s, "the name of a camera model");
-        model = lens_model_number(name);
+        model = lens_model_find(name);
     }
-    const int count = lens_model_parameter_count((int)model);
-    if (count == 0) return refuse_lens(s, id, model, name);
+    const int count = model ? model->count : 0;
+    if (count == 0) return refuse_lens(s, id, number, model, name);
     s->at += length;
     if (!whole(s, 8, "a camera's image width", 0, INT64_MAX, &side[0]) ||
         !whole(s, 8, "a camera's image height", 0, INT64_MAX, &side[1]) ||
@@ -145,11 +150,10 @@ static bool read_camera(source *s) {
                            "camera %" PRId64 " has images of %" PRIu64 " x %" PRIu64
                            " pixels; each side must be 1..%d",
                            id, (uint64_t)side[0], (uint64_t)side[1], GS_MAX_SIZE);
-    reconstruction_view camera = {.id = id,
-                                  .optics = {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
+    source_camera camera = {id, {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
     lens *const optics = &camera.optics;
     fault reason;
-    lens_model_apply((int)model, values, optics);
+    lens_model_apply(model, values, optics);
     // 0 and NaN mean an open value in a lens; a COLMAP model has none.
     if (optics->fx == 0 || optics->fy == 0 || isnan(optics->cx) || isnan(optics->cy))
         return fail_at(s->why, &s->place,
@@ -163,7 +167,7 @@ static bool read_camera(source *s) {
 }
 
 static int compare_ids(const void *a, const void *b) {
-    const int64_t x = ((const reconstruction_view *)a)->id, y = ((const reconstruction_view *)b)->id;
+    const int64_t x = ((const source_camera *)a)->id, y = ((const source_camera *)b)->id;
     return (x > y) - (x < y);
 }
 
@@ -235,14 +239,13 @@ static bool read_image(source *s) {
     double q[4];
     int64_t camera;
     char name[MAX_NAME];
-    reconstruction_view view = {0};
+    dataset_view view = {0};
     if (!take(s, IMAGE_BYTES, "an image") || !whole(s, 4, "an image's id", INT32_MIN, UINT32_MAX, &view.id) ||
         !reals(s, "an image's rotation", q, 4) || !reals(s, "an image's translation", view.translation, 3) ||
         !whole(s, 4, "an image's camera id", INT32_MIN, UINT32_MAX, &camera) || !read_name(s, name))
         return false;
-    const reconstruction_view wanted = {.id = camera};
-    const reconstruction_view *const found =
-        bsearch(&wanted, s->cameras, s->camera_count, sizeof wanted, compare_ids);
+    const source_camera wanted = {.id = camera}, *const found = bsearch(&wanted, s->cameras, s->camera_count,
+                                                                        sizeof wanted, compare_ids);
     if (!found)
         return fail_at(s->why, &s->place,
                        "image '%.200s' is of camera %" PRId64 ", which is not in the model", name, camera);

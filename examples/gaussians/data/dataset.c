@@ -54,10 +54,8 @@ bool dataset_no_picture(size_t index, const char *name, const void *context) {
 // ---- cameras
 
 // The camera of a picture that has this size. view->optics: its complete lens.
-static bool complete_camera(const reconstruction_view *source, bool undistort, const int size[2],
-                            dataset_view *view, fault *why) {
+static bool complete_camera(bool undistort, const int size[2], dataset_view *view, fault *why) {
     fault reason;
-    view->optics = source->optics;
     lens_complete(&view->optics, size[0], size[1]);
     if (!lens_check(&view->optics, &reason)) return fail(why, "the camera has %s", reason.text);
     const lens of_file = view->optics;
@@ -68,12 +66,12 @@ static bool complete_camera(const reconstruction_view *source, bool undistort, c
                     of_file.width, of_file.height,
                     turned ? "; turn its pixels, as EXIF orientations are not applied" : "");
     view->camera = lens_camera(&view->optics, undistort);
-    for (int k = 0; k < 9; k++) view->camera.rotation[k] = (float)source->rotation[k];
-    for (int k = 0; k < 3; k++) view->camera.translation[k] = (float)source->translation[k];
+    for (int k = 0; k < 9; k++) view->camera.rotation[k] = (float)view->rotation[k];
+    for (int k = 0; k < 3; k++) view->camera.translation[k] = (float)view->translation[k];
     return true;
 }
 
-// ---- a picture, and its alpha and mask: gray pictures, so that functions for pictures apply to them
+// ---- a picture, and its alpha and mask: pictures of one channel
 
 enum { PICTURE, ALPHA, MASK, PARTS };
 
@@ -98,11 +96,10 @@ static void blend_with(const float *background, image *picture) {
     picture->channels = GS_CHANNELS;
 }
 
-// The alpha channel as a gray picture.
+// The alpha channel.
 static bool alpha_of(const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
-    for (size_t i = 0; i < GS_CHANNELS * size_of(picture); i++)
-        out->pixels[i] = picture->pixels[4 * (i / GS_CHANNELS) + 3];
+    if (!image_open(out, picture->width, picture->height, 1, why)) return false;
+    for (size_t i = 0; i < size_of(picture); i++) out->pixels[i] = picture->pixels[4 * i + 3];
     return true;
 }
 
@@ -117,12 +114,12 @@ static bool read_mask(const char *path, const image *picture, image *out, bool *
     if (done && *resized && !lens_resize(&shape, picture->width, picture->height))
         done = fail(why, "%s: the mask has %d x %d pixels, its picture %d x %d", path, mask.width,
                     mask.height, picture->width, picture->height);
-    done = done && image_open(out, picture->width, picture->height, GS_CHANNELS, why);
+    done = done && image_open(out, picture->width, picture->height, 1, why);
     for (size_t i = 0; done && i < size_of(out); i++) {
         const size_t x = i % (size_t)out->width * (size_t)mask.width / (size_t)out->width;
         const size_t y = i / (size_t)out->width * (size_t)mask.height / (size_t)out->height;
         const uint8_t *const pixel = mask.pixels + GS_CHANNELS * (y * (size_t)mask.width + x);
-        memset(out->pixels + GS_CHANNELS * i, pixel[0] || pixel[1] || pixel[2] ? 255 : 0, GS_CHANNELS);
+        out->pixels[i] = pixel[0] || pixel[1] || pixel[2] ? 255 : 0;
     }
     image_close(&mask);
     return done;
@@ -131,11 +128,11 @@ static bool read_mask(const char *path, const image *picture, image *out, bool *
 // Where the alpha of a picture (4 channels) is 0, the mask does not count. An empty mask is made first.
 static bool mask_by_alpha(const image *picture, image *mask, fault *why) {
     if (!mask->pixels) {
-        if (!image_open(mask, picture->width, picture->height, GS_CHANNELS, why)) return false;
-        memset(mask->pixels, 255, GS_CHANNELS * size_of(mask));
+        if (!image_open(mask, picture->width, picture->height, 1, why)) return false;
+        memset(mask->pixels, 255, size_of(mask));
     }
     for (size_t i = 0; i < size_of(picture); i++)
-        if (picture->pixels[4 * i + 3] == 0) memset(mask->pixels + GS_CHANNELS * i, 0, GS_CHANNELS);
+        if (picture->pixels[4 * i + 3] == 0) mask->pixels[i] = 0;
     return true;
 }
 
@@ -144,14 +141,13 @@ static bool mask_by_alpha(const image *picture, image *mask, fault *why) {
 static bool downscale_mask(const image *mask, int factor, image *out, fault *why) {
     const int width = mask->width > factor ? mask->width / factor : 1;
     const int height = mask->height > factor ? mask->height / factor : 1;
-    if (!image_open(out, width, height, GS_CHANNELS, why)) return false;
-    memset(out->pixels, 255, GS_CHANNELS * size_of(out));
+    if (!image_open(out, width, height, 1, why)) return false;
+    memset(out->pixels, 255, size_of(out));
     for (int y = 0; y < mask->height && y / factor < height; y++)
         for (int x = 0; x < mask->width && x / factor < width; x++) {
             const size_t from = (size_t)y * (size_t)mask->width + (size_t)x;
             const size_t to = (size_t)(y / factor) * (size_t)width + (size_t)(x / factor);
-            if (mask->pixels[GS_CHANNELS * from] != 255)
-                memset(out->pixels + GS_CHANNELS * to, 0, GS_CHANNELS);
+            if (mask->pixels[from] != 255) out->pixels[to] = 0;
         }
     return true;
 }
@@ -173,11 +169,9 @@ static bool resample(const dataset_view *view, int factor, image part[PARTS], fa
     return true;
 }
 
-// Keeps the first channel of a gray picture, which is left without, or all of a picture.
-static bool keep(picture_store *store, image *part, bool gray, uint8_t **out, fault *why) {
+static bool keep(picture_store *store, image *part, uint8_t **out, fault *why) {
     if (!part->pixels) return true;
-    for (size_t i = 0; gray && i < size_of(part); i++) part->pixels[i] = part->pixels[GS_CHANNELS * i];
-    *out = picture_store_keep(store, part->pixels, (gray ? 1 : GS_CHANNELS) * size_of(part), why);
+    *out = picture_store_keep(store, part->pixels, (size_t)part->channels * size_of(part), why);
     if (*out) part->pixels = NULL;
     return *out;
 }
@@ -191,7 +185,6 @@ typedef struct loading {
     const char *folder; // of the data
     char pictures[PATH_ROOM];
     const dataset_options *options;
-    const reconstruction_view *sources;
     dataset *data;
     atomic_size_t with_alpha; // pictures
 } loading;
@@ -212,57 +205,51 @@ static bool separate_alpha(loading *work, const char *path, image part[PARTS], f
     return true;
 }
 
-static bool load_parts(loading *work, const reconstruction_view *source, dataset_view *view, const char *path,
-                       image part[PARTS], fault *why) {
+static bool load_parts(loading *work, dataset_view *view, const char *path, image part[PARTS], fault *why) {
     char mask[PATH_ROOM];
     picture_store *const store = &work->data->store;
     fault reason;
     if (!image_read(path, &part[PICTURE], why)) return false;
     view->mended = part[PICTURE].mended;
-    if (source->mask) {
-        view->mask_path = strdup(source->mask);
-        if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
-        if (!path_join(mask, work->folder, source->mask, why) ||
-            !read_mask(mask, &part[PICTURE], &part[MASK], &view->mask_resized, why))
-            return false;
-    }
+    if (view->mask_path && (!path_join(mask, work->folder, view->mask_path, why) ||
+                            !read_mask(mask, &part[PICTURE], &part[MASK], &view->mask_resized, why)))
+        return false;
     const int size[2] = {part[PICTURE].width, part[PICTURE].height}, factor = work->options->downscale;
     if (!separate_alpha(work, path, part, why)) return false;
-    if (!complete_camera(source, work->options->undistort, size, view, &reason) ||
+    if (!complete_camera(work->options->undistort, size, view, &reason) ||
         !resample(view, factor, part, &reason))
         return fail(why, "%s: %s", path, reason.text);
     size_t counted = 0;
     const image *const kept = &part[MASK];
-    for (size_t i = 0; kept->pixels && i < GS_CHANNELS * size_of(kept); i++) {
+    for (size_t i = 0; kept->pixels && i < size_of(kept); i++) {
         kept->pixels[i] = kept->pixels[i] == 255 ? 255 : 0;
         counted += kept->pixels[i] != 0;
     }
     if (kept->pixels && counted == 0) return fail(why, "%s: its mask leaves no pixel that counts", path);
     const image picture = part[PICTURE];
     view->picture = (image){.width = picture.width, .height = picture.height, .channels = picture.channels};
-    return (keep(store, &part[PICTURE], false, &view->picture.pixels, &reason) &&
-            keep(store, &part[ALPHA], true, &view->alpha, &reason) &&
-            keep(store, &part[MASK], true, &view->mask, &reason)) ||
+    return (keep(store, &part[PICTURE], &view->picture.pixels, &reason) &&
+            keep(store, &part[ALPHA], &view->alpha, &reason) &&
+            keep(store, &part[MASK], &view->mask, &reason)) ||
            fail(why, "%s: %s", path, reason.text);
 }
 
 static bool load_view(void *context, size_t i, fault *why) {
     loading *work = context;
     const dataset_options *options = work->options;
-    const reconstruction_view *source = &work->sources[i];
     dataset_view *view = &work->data->views[i];
-    int size[2] = {source->optics.width, source->optics.height};
+    int size[2] = {view->optics.width, view->optics.height};
     char path[PATH_ROOM];
     image part[PARTS] = {{0}};
     fault reason;
     bool done = path_join(path, work->pictures, view->name, why);
     if (!options->wanted || options->wanted(i, view->name, options->context)) {
-        done = done && load_parts(work, source, view, path, part, why);
+        done = done && load_parts(work, view, path, part, why);
     } else {
         const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
         done = done && (!open || image_read(path, &part[PICTURE], why));
         if (open) size[0] = part[PICTURE].width, size[1] = part[PICTURE].height;
-        done = done && (complete_camera(source, options->undistort, size, view, &reason) ||
+        done = done && (complete_camera(options->undistort, size, view, &reason) ||
                         fail(why, "%s: %s", open ? path : view->name, reason.text));
     }
     if (done) dataset_downscale_camera(&view->camera, options->downscale);
@@ -270,27 +257,20 @@ static bool load_view(void *context, size_t i, fault *why) {
     return done;
 }
 
-// Moves names and points.
+// Moves views and points.
 static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
-    out->views = calloc(source->view_count, sizeof *out->views);
     out->points = malloc((source->point_count + 1) * sizeof *out->points);
     out->colors = malloc((source->point_count + 1) * sizeof *out->colors);
     out->picture_folder = strdup(source->pictures);
-    if (!out->views || !out->points || !out->colors || !out->picture_folder)
-        return fail(why, "no memory for %zu views and %zu points", source->view_count, source->point_count);
-    out->view_count = source->view_count;
-    for (size_t i = 0; i < out->view_count; i++) {
-        out->views[i] = (dataset_view){.name = source->views[i].name, .held_out = source->views[i].held_out};
-        source->views[i].name = NULL;
-    }
-    out->point_count = source->point_count;
+    if (!out->points || !out->colors || !out->picture_folder)
+        return fail(why, "no memory for %zu points", source->point_count);
+    out->view_count = source->view_count, out->point_count = source->point_count;
     for (size_t i = 0; i < out->point_count; i++) {
         for (int k = 0; k < 3; k++) out->points[i][k] = (float)source->points[i].place[k];
         memcpy(out->colors[i], source->points[i].color, sizeof *out->colors);
     }
-    out->track_count = source->track_count;
-    out->tracks = source->tracks;
-    source->tracks = NULL;
+    out->views = source->views, out->tracks = source->tracks, out->track_count = source->track_count;
+    source->views = NULL, source->view_count = 0, source->tracks = NULL;
     memcpy(out->offset, source->offset, sizeof out->offset);
     return true;
 }
@@ -318,7 +298,7 @@ static bool add_files(dataset *out, const reconstruction *source, const char *fo
     if (source->points_file) add_file(out, source->points_file, NULL);
     for (size_t i = 0; i < out->view_count; i++) {
         add_file(out, pictures, out->views[i].name);
-        if (source->views[i].mask) add_file(out, folder, source->views[i].mask);
+        if (out->views[i].mask_path) add_file(out, folder, out->views[i].mask_path);
     }
     return true;
 }
@@ -405,7 +385,6 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
     loaded =
         loaded && move_to_dataset(&source, out, why) && add_files(out, &source, folder, work.pictures, why);
     if (loaded) {
-        work.sources = source.views;
         loaded = read_in_parallel(out->view_count, load_view, &work, why);
         if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
         if (loaded) say_remarks(out, folder);

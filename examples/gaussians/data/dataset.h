@@ -10,21 +10,6 @@
 
 C_LINKAGE_BEGIN
 
-typedef struct dataset_view {
-    char *name;       // the picture's path inside its folder
-    gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
-    lens optics;      // of the photograph in its file
-    image picture;    // RGB; empty if not wanted
-    uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
-    uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
-    float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps_load); NULL: none
-    char *mask_path;  // of the mask's file, inside the data's folder; NULL: none was read
-    bool held_out;    // for measuring, not for training
-    // What was done to it, of which one line for all has told: its lens was fitted to the picture, its mask to the
-    // picture, the picture's file is damaged where no row is.
-    bool resized, mask_resized, mended;
-} dataset_view;
-
 typedef struct dataset {
     size_t view_count;
     dataset_view *views; // sorted by name

@@ -29,85 +29,50 @@ static double value_of(const lens *optics, const lens_parameter *parameter) {
     return value;
 }
 
-const lens_parameter *lens_find_parameter(const char *name, size_t length) {
-    for (int i = 0; i < LENS_PARAMETERS; i++)
-        if (strlen(lens_parameters[i].name) == length && memcmp(lens_parameters[i].name, name, length) == 0)
-            return &lens_parameters[i];
-    return NULL;
-}
-
-// In COLMAP's numbering (4.2). parameters: names of lens.h in COLMAP's order, where f is fx and fy; NULL: cannot be read.
-static const struct {
-    const char *name, *parameters;
-    bool fisheye;
-} models[] = {
-    {.name = "SIMPLE_PINHOLE", .parameters = "f cx cy"},
-    {.name = "PINHOLE", .parameters = "fx fy cx cy"},
-    {.name = "SIMPLE_RADIAL", .parameters = "f cx cy k1"},
-    {.name = "RADIAL", .parameters = "f cx cy k1 k2"},
-    {.name = "OPENCV", .parameters = "fx fy cx cy k1 k2 p1 p2"},
-    {.name = "OPENCV_FISHEYE", .parameters = "fx fy cx cy k1 k2 k3 k4", .fisheye = true},
+const lens_model lens_models[LENS_MODELS] = {
+    {"SIMPLE_PINHOLE", "f cx cy", false, 3},
+    {"PINHOLE", "fx fy cx cy", false, 4},
+    {"SIMPLE_RADIAL", "f cx cy k1", false, 4},
+    {"RADIAL", "f cx cy k1 k2", false, 5},
+    {"OPENCV", "fx fy cx cy k1 k2 p1 p2", false, 8},
+    {"OPENCV_FISHEYE", "fx fy cx cy k1 k2 k3 k4", true, 8},
     {.name = "FULL_OPENCV"},
     {.name = "FOV"},
-    {.name = "SIMPLE_RADIAL_FISHEYE", .parameters = "f cx cy k1", .fisheye = true},
-    {.name = "RADIAL_FISHEYE", .parameters = "f cx cy k1 k2", .fisheye = true},
+    {"SIMPLE_RADIAL_FISHEYE", "f cx cy k1", true, 4},
+    {"RADIAL_FISHEYE", "f cx cy k1 k2", true, 5},
     {.name = "THIN_PRISM_FISHEYE"},
     {.name = "RAD_TAN_THIN_PRISM_FISHEYE"},
     {.name = "SIMPLE_DIVISION"},
     {.name = "DIVISION"},
-    {.name = "SIMPLE_FISHEYE", .parameters = "f cx cy", .fisheye = true},
-    {.name = "FISHEYE", .parameters = "fx fy cx cy", .fisheye = true},
+    {"SIMPLE_FISHEYE", "f cx cy", true, 3},
+    {"FISHEYE", "fx fy cx cy", true, 4},
     {.name = "EUCM"},
     {.name = "EQUIRECTANGULAR"},
 };
 
-enum { MODELS = sizeof models / sizeof *models };
-
-int lens_model_number(const char *name) {
-    for (int i = 0; i < MODELS; i++)
-        if (strcmp(models[i].name, name) == 0) return i;
-    return -1;
+const lens_model *lens_model_find(const char *name) {
+    for (int i = 0; i < LENS_MODELS; i++)
+        if (strcmp(lens_models[i].name, name) == 0) return &lens_models[i];
+    return NULL;
 }
 
-const char *lens_model_name(int model) {
-    return model >= 0 && model < MODELS ? models[model].name : "unknown";
-}
-
-// Moves on to the next word and returns its length; 0: there is none.
-static size_t next_word(const char **at) {
-    *at += strspn(*at, " ");
-    return strcspn(*at, " ");
-}
-
-int lens_model_parameter_count(int model) {
-    if (model < 0 || model >= MODELS || !models[model].parameters) return 0;
-    int count = 0;
-    const char *at = models[model].parameters;
-    for (size_t length; (length = next_word(&at)) > 0; at += length) count++;
-    return count;
-}
-
-bool lens_model_is_fisheye(int model) {
-    return model >= 0 && model < MODELS && models[model].fisheye;
-}
-
-void lens_model_apply(int model, const double *values, lens *optics) {
-    const char *at = models[model].parameters;
-    for (size_t length; (length = next_word(&at)) > 0; at += length, values++) {
-        const lens_parameter *parameter = lens_find_parameter(at, length);
-        if (parameter)
-            *lens_value(optics, parameter) = *values;
-        else // f
-            optics->fx = optics->fy = *values;
+void lens_model_apply(const lens_model *model, const double *values, lens *optics) {
+    const char *at = model->parameters;
+    for (int k = 0; k < model->count; k++, at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        if (strcspn(at, " ") == 1) optics->fx = optics->fy = values[k]; // f
+        for (int i = 0; i < LENS_PARAMETERS; i++)
+            if (strncmp(at, lens_parameters[i].name, 2) == 0)
+                *lens_value(optics, &lens_parameters[i]) = values[k];
     }
-    optics->fisheye = models[model].fisheye;
+    optics->fisheye = model->fisheye;
 }
 
 void lens_model_list(char text[160]) {
     size_t used = 0;
-    for (int i = 0; i < MODELS; i++)
-        if (models[i].parameters && used < 160)
-            used += (size_t)snprintf(text + used, 160 - used, "%s%s", used ? ", " : "", models[i].name);
+    for (int i = 0; i < LENS_MODELS; i++)
+        if (lens_models[i].count > 0 && used < 160)
+            used += (size_t)snprintf(text + used, 160 - used, "%s%s", used ? ", " : "", lens_models[i].name);
 }
 
 static bool side_is_possible(int32_t side) {
@@ -290,56 +255,53 @@ static distortion distortion_of(const lens *optics) {
     return d;
 }
 
-// Where pixel (i, j) of the pinhole's picture is in the photograph.
-typedef struct source {
-    between h, w; // columns, rows
-} source;
+// Samples where the lens maps each pixel of the pinhole, of a picture or a map: one of its arrays is there.
+typedef struct raster {
+    int width, height, channels;
+    uint8_t *pixels;
+    float *values;
+} raster;
 
-static source source_of(const distortion *d, int i, int j, int width, int height) {
-    const lens *optics = d->optics;
-    const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
-    double at[2];
-    (optics->fisheye ? distort_by_fisheye : distort_by_brown)(d, x, y, at);
-    return (source){neighbours(optics->fx * at[0] + optics->cx - 0.5, width),
-                    neighbours(optics->fy * at[1] + optics->cy - 0.5, height)};
+static void undistort(const lens *optics, const raster *from, const raster *to) {
+    const distortion d = distortion_of(optics);
+    const size_t channels = (size_t)from->channels, row = channels * (size_t)from->width;
+    size_t at = 0;
+    for (int j = 0; j < from->height; j++)
+        for (int i = 0; i < from->width; i++) {
+            const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
+            double place[2];
+            (optics->fisheye ? distort_by_fisheye : distort_by_brown)(&d, x, y, place);
+            const between h = neighbours(optics->fx * place[0] + optics->cx - 0.5, from->width),
+                          w = neighbours(optics->fy * place[1] + optics->cy - 0.5, from->height);
+            for (size_t c = 0; c < channels; c++, at++) {
+                const size_t above = (size_t)w.first * row + c, below = (size_t)w.second * row + c,
+                             first = (size_t)h.first * channels, second = (size_t)h.second * channels;
+                const size_t corner[4] = {above + first, above + second, below + first, below + second};
+                float value[4];
+                for (int k = 0; k < 4; k++)
+                    value[k] = from->pixels ? (float)from->pixels[corner[k]] : from->values[corner[k]];
+                const float top = value[0] * (1 - h.weight) + value[1] * h.weight;
+                const float bottom = value[2] * (1 - h.weight) + value[3] * h.weight;
+                const float mean = top * (1 - w.weight) + bottom * w.weight;
+                if (to->pixels)
+                    to->pixels[at] = (uint8_t)(mean + 0.5f);
+                else
+                    to->values[at] = mean;
+            }
+        }
 }
 
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
-    const distortion d = distortion_of(optics);
-    const size_t row = GS_CHANNELS * (size_t)picture->width;
-    uint8_t *pixel = out->pixels;
-    for (int j = 0; j < out->height; j++) {
-        for (int i = 0; i < out->width; i++) {
-            const source from = source_of(&d, i, j, picture->width, picture->height);
-            const between h = from.h, w = from.w;
-            const uint8_t *above = picture->pixels + (size_t)w.first * row,
-                          *below = picture->pixels + (size_t)w.second * row;
-            for (int c = 0; c < GS_CHANNELS; c++) {
-                const int first = GS_CHANNELS * h.first + c, second = GS_CHANNELS * h.second + c;
-                const float top = (float)above[first] * (1 - h.weight) + (float)above[second] * h.weight;
-                const float bottom = (float)below[first] * (1 - h.weight) + (float)below[second] * h.weight;
-                *pixel++ = (uint8_t)(top * (1 - w.weight) + bottom * w.weight + 0.5f);
-            }
-        }
-    }
+    const int channels = picture->channels;
+    if (!image_open(out, picture->width, picture->height, channels, why)) return false;
+    undistort(optics, &(raster){picture->width, picture->height, channels, picture->pixels, NULL},
+              &(raster){.pixels = out->pixels});
     return true;
 }
 
 bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why) {
     if (!plane_open(out, map->width, map->height, why)) return false;
-    const distortion d = distortion_of(optics);
-    const size_t row = (size_t)map->width;
-    float *value = out->values;
-    for (int j = 0; j < out->height; j++)
-        for (int i = 0; i < out->width; i++) {
-            const source from = source_of(&d, i, j, map->width, map->height);
-            const between h = from.h, w = from.w;
-            const float *above = map->values + (size_t)w.first * row,
-                        *below = map->values + (size_t)w.second * row;
-            const float top = above[h.first] * (1 - h.weight) + above[h.second] * h.weight;
-            const float bottom = below[h.first] * (1 - h.weight) + below[h.second] * h.weight;
-            *value++ = top * (1 - w.weight) + bottom * w.weight;
-        }
+    undistort(optics, &(raster){map->width, map->height, 1, NULL, map->values},
+              &(raster){.values = out->values});
     return true;
 }

@@ -36,16 +36,21 @@ enum { LENS_PARAMETERS = 10 };
 extern const lens_parameter lens_parameters[LENS_PARAMETERS];
 
 double *lens_value(lens *optics, const lens_parameter *parameter);
-// NULL if there is no such parameter.
-const lens_parameter *lens_find_parameter(const char *name, size_t length);
 
-// The lenses by COLMAP's numbers and names, which transforms.json has too. The list is in lens.c.
-int lens_model_number(const char *name);   // -1 if there is no such name
-const char *lens_model_name(int model);    // "unknown" if no model has that number
-int lens_model_parameter_count(int model); // 0 if the model is unknown or cannot be read
-bool lens_model_is_fisheye(int model);
+// The lenses by COLMAP's numbers (4.2) and names, which transforms.json has too.
+typedef struct lens_model {
+    const char *name,
+        *parameters; // names of lens_parameters in COLMAP's order, where f is fx and fy; NULL: cannot be read
+    bool fisheye;
+    int count; // of parameters
+} lens_model;
+
+enum { LENS_MODELS = 18 };
+extern const lens_model lens_models[LENS_MODELS];
+
+const lens_model *lens_model_find(const char *name); // NULL: there is no such name
 // Sets the parameters of a model that can be read; values: in COLMAP's order.
-void lens_model_apply(int model, const double *values, lens *optics);
+void lens_model_apply(const lens_model *model, const double *values, lens *optics);
 // The names of the models that can be read, separated by commas.
 void lens_model_list(char text[160]);
 

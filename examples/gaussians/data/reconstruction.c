@@ -76,8 +76,8 @@ static char *copy_path(const char *path) {
 }
 
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
-                             const reconstruction_view *view, fault *why) {
-    reconstruction_view added = *view;
+                             const dataset_view *view, fault *why) {
+    dataset_view added = *view;
     const double *const t = view->translation;
     fault reason;
     bool done = false;
@@ -85,15 +85,15 @@ bool reconstruction_add_view(reconstruction *r, const record_place *place, const
     if (!is_near(t))
         return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
     added.name = copy_path(name);
-    added.mask = view->mask ? copy_path(view->mask) : NULL;
-    if (!added.name || (view->mask && !added.mask))
+    added.mask_path = view->mask_path ? copy_path(view->mask_path) : NULL;
+    if (!added.name || (view->mask_path && !added.mask_path))
         fail_at(why, place, "no memory for the name of image %zu", r->view_count + 1);
-    else if (!path_stays_inside(added.name) || (added.mask && !path_stays_inside(added.mask)))
+    else if (!path_stays_inside(added.name) || (added.mask_path && !path_stays_inside(added.mask_path)))
         fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
     else
         done = append(&r->views, &r->view_count, &r->view_room, &added, sizeof added) ||
                fail_at(why, place, "no memory for %zu images", r->view_count + 1);
-    if (!done) free(added.name), free(added.mask);
+    if (!done) free(added.name), free(added.mask_path);
     return done;
 }
 
@@ -109,7 +109,7 @@ bool reconstruction_add_point(reconstruction *r, const record_place *place, cons
 void reconstruction_close(reconstruction *r) {
     for (size_t i = 0; i < r->view_count; i++) {
         free(r->views[i].name);
-        free(r->views[i].mask);
+        free(r->views[i].mask_path);
     }
     free(r->views);
     free(r->points_file);
@@ -181,13 +181,13 @@ static size_t pictures_in(const reconstruction *r, const char *folder) {
 
 // Moves a view to the front of those that stay, or lets it go.
 static void keep_view(reconstruction *r, size_t i, size_t *kept, bool stays) {
-    const reconstruction_view view = r->views[i];
-    r->views[i] = (reconstruction_view){0};
+    const dataset_view view = r->views[i];
+    r->views[i] = (dataset_view){0};
     if (stays) {
         r->views[(*kept)++] = view;
     } else {
         free(view.name);
-        free(view.mask);
+        free(view.mask_path);
     }
 }
 
@@ -248,7 +248,7 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
 
 // By name, held-out ones first.
 static int compare_views(const void *a, const void *b) {
-    const reconstruction_view *const x = a, *const y = b;
+    const dataset_view *const x = a, *const y = b;
     const int order = strcmp(x->name, y->name);
     return order ? order : y->held_out - x->held_out;
 }
@@ -260,7 +260,7 @@ static bool sort_views(reconstruction *r, const char *folder, fault *why) {
     const size_t all = r->view_count;
     qsort(r->views, all, sizeof *r->views, compare_views);
     for (size_t i = 0; i < all; i++) {
-        const reconstruction_view view = r->views[i], last = r->views[kept - (kept > 0)];
+        const dataset_view view = r->views[i], last = r->views[kept - (kept > 0)];
         const bool again = kept > 0 && strcmp(view.name, last.name) == 0;
         if (again && view.held_out == last.held_out)
             return fail(why, "%s: two images are named '%.500s'", r->file, view.name);
@@ -285,17 +285,17 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
     if (!path_join(masks, folder, "masks", why)) return false;
     const bool look = r->in_images && stat(masks, &status) == 0 && S_ISDIR(status.st_mode);
     for (size_t i = 0; i < r->view_count; i++) {
-        reconstruction_view *const view = &r->views[i];
-        any |= view->mask != NULL;
-        if (view->mask && !is_file_in(folder, view->mask)) {
-            free(view->mask);
-            view->mask = NULL;
+        dataset_view *const view = &r->views[i];
+        any |= view->mask_path != NULL;
+        if (view->mask_path && !is_file_in(folder, view->mask_path)) {
+            free(view->mask_path);
+            view->mask_path = NULL;
         }
-        if (!view->mask && look && companion_find(masks, view->name, mask_suffixes, path)) {
-            view->mask = strdup(path + strlen(folder) + 1);
-            if (!view->mask) return fail(why, "%s: no memory for its name", path);
+        if (!view->mask_path && look && companion_find(masks, view->name, mask_suffixes, path)) {
+            view->mask_path = strdup(path + strlen(folder) + 1);
+            if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
         }
-        if (!view->mask) tally_add(&without, view->name);
+        if (!view->mask_path) tally_add(&without, view->name);
     }
     if (look || any)
         tally_say(&without, folder, r->view_count, "pictures have no mask, so all their pixels count");
@@ -330,7 +330,7 @@ static void move_origin(reconstruction *r, const char *folder) {
     double middle[3] = {0}, spread = 0, far = 0;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->view_count; i++) {
-            const reconstruction_view *const view = &r->views[i];
+            const dataset_view *const view = &r->views[i];
             double center[3];
             for (int k = 0; k < 3; k++) {
                 center[k] = 0;

@@ -9,14 +9,25 @@
 
 C_LINKAGE_BEGIN
 
-typedef struct reconstruction_view {
-    char *name; // the picture's path inside its folder
-    char *mask; // the mask's, inside the folder of the data; NULL: none
-    lens optics;
+// A photograph and its camera.
+typedef struct dataset_view {
+    // What readers list:
+    char *name;                         // the picture's path inside its folder
+    char *mask_path;                    // of the mask's file, inside the folder of the data; NULL: none
+    lens optics;                        // of the photograph in its file; complete when it is loaded
     double rotation[9], translation[3]; // as in gs_camera
-    bool held_out;
-    int64_t id; // COLMAP's
-} reconstruction_view;
+    bool held_out;                      // for measuring, not for training
+    int64_t id;                         // COLMAP's
+    // What dataset_load makes of it:
+    gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
+    image picture;    // RGB; empty if not wanted
+    uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
+    uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
+    float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps_load); NULL: none
+    // What was done to it, of which one line for all has told: its lens was fitted to the picture, its mask to the
+    // picture, the picture's file is damaged where no row is.
+    bool resized, mask_resized, mended;
+} dataset_view;
 
 typedef struct reconstruction_point {
     double place[3]; // world
@@ -41,7 +52,7 @@ typedef struct reconstruction {
     char pictures
         [PATH_ROOM]; // their folder, inside that of the data; "": that itself. Set by reconstruction_settle
     size_t view_count, view_room;
-    reconstruction_view *views;
+    dataset_view *views;
     size_t point_count, point_room;
     reconstruction_point *points;
     char *points_file; // the path of the file of points; NULL: none
@@ -71,11 +82,11 @@ void tally_say(const tally *t, const char *path, size_t all, const char *what);
 // "not a rotation: ...". *scale is 1 if the matrix needs none.
 bool rotation_of(double m[9], double *scale, fault *why);
 
-// Append a view (`name` and view->mask are copied, a backslash as /) or a point, after the checks that all readers share.
+// Append a view (`name` and view->mask_path are copied, a backslash as /) or a point, after the checks that all readers share.
 // Refused: an image name that is empty or leaves the folder of the images, a lens that lens_check refuses, a camera or a
 // point that is not finite or farther than 1e18 from the origin, as squares of distances must be floats too.
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
-                             const reconstruction_view *view, fault *why);
+                             const dataset_view *view, fault *why);
 bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
                               const uint8_t color[3], fault *why);
 

@@ -39,11 +39,11 @@ static bool read_model(const json_place *place, lens *optics, fault *why) {
     const char *model = NULL;
     if (!json_get_text(place, "camera_model", &model, why)) return false;
     if (model) {
-        const int number = lens_model_number(model);
-        if (lens_model_parameter_count(number) == 0)
+        const lens_model *const known = lens_model_find(model);
+        if (!known || known->count == 0)
             return fail(why, "%s: %scamera_model: the lens '%.40s' cannot be read", place->path, place->field,
                         model);
-        optics->fisheye = lens_model_is_fisheye(number);
+        optics->fisheye = known->fisheye;
     }
     if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
     for (int i = optics->fisheye ? 0 : 2; i < 4; i++) {
@@ -71,8 +71,8 @@ static bool read_lens(const json_place *place, lens *optics, fault *why) {
 }
 
 // To world-to-camera, with y down and z forward.
-static bool read_pose(const json_place *place, const char *name, reconstruction *out,
-                      reconstruction_view *view, fault *why) {
+static bool read_pose(const json_place *place, const char *name, reconstruction *out, dataset_view *view,
+                      fault *why) {
     double m[16];
     if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
     for (int i = 0; i < 4; i++)
@@ -121,14 +121,14 @@ static bool is_listed(const json_t *document, const char *list, const char *name
 
 static bool read_frame(const json_place *place, uint64_t number, const lens *common, const json_t *document,
                        bool held_out, reconstruction *out, fault *why) {
-    reconstruction_view view = {.optics = *common};
+    dataset_view view = {.optics = *common};
     const record_place record = {place->path, "frames", number};
     const char *name = NULL, *mask = NULL;
     if (!json_is_object(place->object)) return fail_at(why, &record, "must be an object");
     if (!read_path(place, "file_path", &name, why) || !read_path(place, "mask_path", &mask, why))
         return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
-    view.mask = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
+    view.mask_path = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
     view.held_out =
         held_out || is_listed(document, "test_filenames", name) || is_listed(document, "val_filenames", name);
     if (!read_lens(place, &view.optics, why) || !read_pose(place, name, out, &view, why)) return false;
@@ -233,7 +233,7 @@ void transforms_put_pose(json_writer *json, const double rotation[9], const doub
 
 typedef struct all_frames {
     const char *folder;
-    const reconstruction_view *views;
+    const dataset_view *views;
     size_t count;
 } all_frames;
 
@@ -241,12 +241,12 @@ static void describe(json_writer *json, const void *subject) {
     const all_frames *all = subject;
     json_begin(json, "frames", '[');
     for (size_t i = 0; i < all->count; i++) {
-        const reconstruction_view *const view = &all->views[i];
+        const dataset_view *const view = &all->views[i];
         char path[PATH_ROOM];
         snprintf(path, sizeof path, "%s%s%s", all->folder, *all->folder ? "/" : "", view->name);
         json_begin(json, NULL, '{');
         json_put_text(json, "file_path", path);
-        if (view->mask) json_put_text(json, "mask_path", view->mask);
+        if (view->mask_path) json_put_text(json, "mask_path", view->mask_path);
         put_lens(json, &view->optics);
         transforms_put_pose(json, view->rotation, view->translation);
         json_end(json, '}');
@@ -254,7 +254,7 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, ']');
 }
 
-bool transforms_save(const char *path, const char *folder, const reconstruction_view *views, size_t count,
+bool transforms_save(const char *path, const char *folder, const dataset_view *views, size_t count,
                      fault *why) {
     const all_frames all = {folder, views, count};
     return json_save(path, describe, &all, why);

@@ -18,7 +18,7 @@ bool transforms_are_in(const char *folder);
 //   mask_path (inside FOLDER, see dataset.h);
 // - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
 // - cx, cy, w, h, k1 to k4, p1, p2;
-// - camera_model, a name that lens_model_number knows and can be read, or is_fisheye: a fisheye, which needs fl_x;
+// - camera_model, a name of lens_models that can be read, or is_fisheye: a fisheye, which needs fl_x;
 // - ply_file_path (inside FOLDER): the points to start from (ply_read_points), in the world of transform_matrix.
 //   nerfstudio's applied_transform is in both already, so it is ignored as other keys are. Without that key
 //   colmap_load_points of FOLDER.
@@ -33,7 +33,7 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why);
 // Writes a transforms.json with the lens of each photograph, which is complete, in its frame: completely or not at all,
 // "-" to stdout. transforms_load reads it back if it lies where the paths begin. A name is `folder`/name, or name if the
 // folder is "".
-bool transforms_save(const char *path, const char *folder, const reconstruction_view *views, size_t count,
+bool transforms_save(const char *path, const char *folder, const dataset_view *views, size_t count,
                      fault *why);
 // The field transform_matrix of a frame, from a pose as in gs_camera.
 void transforms_put_pose(json_writer *json, const double rotation[9], const double translation[3]);

@@ -210,7 +210,7 @@ TEST_F(Colmap, ReadsTextLikeBinary) {
     ASSERT_TRUE(load(&why)) << why.text;
     ASSERT_EQ(got.view_count, 3u);
     for (size_t i = 0; i < 3; i++) {
-        const reconstruction_view &a = got.views[i], &b = binary.views[i];
+        const dataset_view &a = got.views[i], &b = binary.views[i];
         EXPECT_STREQ(a.name, b.name);
         EXPECT_EQ(lens_tuple(a.optics), lens_tuple(b.optics));
         EXPECT_EQ(memcmp(a.rotation, b.rotation, sizeof a.rotation), 0);

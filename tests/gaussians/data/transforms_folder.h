@@ -56,7 +56,7 @@ class Transforms : public testing::Test {
     // Where the only camera sees a world point.
     Vector seen(const Vector &world) {
         Vector out;
-        const reconstruction_view &view = got.views[0];
+        const dataset_view &view = got.views[0];
         for (size_t row = 0; row < 3; row++) {
             out[row] = view.translation[row];
             for (size_t i = 0; i < 3; i++) out[row] += view.rotation[3 * row + i] * world[i];

@@ -264,16 +264,16 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
     got = {};
     touch("images/m.png");
     char names[2][8] = {"a.jpg", "b\"c.jpg"}, mask[] = "images/m.png";
-    std::vector<reconstruction_view> frames(first.views, first.views + 2);
+    std::vector<dataset_view> frames(first.views, first.views + 2);
     for (size_t i = 0; i < 2; i++) frames[i].name = names[i];
-    frames[1].mask = mask;
+    frames[1].mask_path = mask;
     ASSERT_TRUE(transforms_save(path.c_str(), "images", frames.data(), 2, &why)) << why.text;
     ASSERT_TRUE(load(&why)) << why.text;
     ASSERT_EQ(got.view_count, 2u);
     for (size_t i = 0; i < 2; i++) {
-        const reconstruction_view &view = got.views[i], &before = first.views[i];
+        const dataset_view &view = got.views[i], &before = first.views[i];
         EXPECT_STREQ(view.name, before.name);
-        EXPECT_STREQ(view.mask, frames[i].mask);
+        EXPECT_STREQ(view.mask_path, frames[i].mask_path);
         lens a = view.optics, b = before.optics;
         EXPECT_EQ(a.width, b.width);
         EXPECT_EQ(a.height, b.height);
@@ -379,7 +379,7 @@ TEST_F(Transforms, ReadsFilesOfWindows) {
                      "]}"))
         << why.text;
     EXPECT_STREQ(got.views[0].name, "images/a.png");
-    EXPECT_STREQ(got.views[0].mask, "images/a_mask.png");
+    EXPECT_STREQ(got.views[0].mask_path, "images/a_mask.png");
 }
 
 TEST_F(Transforms, TakesTheSplitOfNerfstudio) {

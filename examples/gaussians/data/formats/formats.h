@@ -94,6 +94,18 @@ static inline float byte_logit(uint8_t opacity) {
     return (float)log(a / (1 - a));
 }
 
+// Values that a format cannot hold.
+typedef struct clamped {
+    int64_t count;
+    double most; // how far one was moved
+} clamped;
+void say_clamped(const char *path, const char *suffix, const clamped *c,
+                 const char *what); // of a count of 0 nothing
+// One of a byte of .spz in what it stores.
+#define SCALE_STEP (1 / 16.0)
+#define COLOR_STEP (1 / 255.0 / 0.15)
+#define HARMONIC_STEP (1 / 128.0)
+
 // Scales q (w, x, y, z) to length 1; a quaternion of length 0 becomes the identity.
 void quaternion_unit(const float q[4], double unit[4]);
 // The opacity 0..255 of a Gaussian; 0 if its quaternion has length 0, as such a Gaussian is not shown.

@@ -212,6 +212,13 @@ bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why) {
                 path, bytes, size);
 }
 
+void say_clamped(const char *path, const char *suffix, const clamped *c, const char *what) {
+    if (c->count > 0)
+        fprintf(stderr,
+                "dsplat: %s: %" PRId64 " %s are beyond what %s holds, by up to %.3g, and are clamped\n", path,
+                c->count, what, suffix, c->most);
+}
+
 void quaternion_unit(const float q[4], double unit[4]) {
     double square = 0;
     for (int k = 0; k < 4; k++) square += (double)q[k] * q[k];

@@ -4,7 +4,6 @@
 // compress well. Axes are those of PLY, as PlayCanvas's own programs write them.
 #include "files/json_writer.h"
 #include "files/output_file.h"
-#include "formats/clusters.h"
 #include "formats/formats.h"
 #include "formats/zip.h"
 #include "json_field.h"
@@ -21,6 +20,7 @@ static bool sog_claims(const char *head, size_t bytes) {
 #include <webp/encode.h>
 
 enum { VERSION = 2, AXES = 3, PALETTE_COLUMNS = 64, MOST_PALETTE = 65536 };
+enum { CODES = 256, MOST_HARMONICS = GS_CHANNELS * ((GS_MAX_SH_DEGREE + 1) * (GS_MAX_SH_DEGREE + 1) - 1) };
 enum { MODES = 252 }; // the alpha of a rotation is this and the index of the component left out: w, x, y, z
 
 static inline int rest_of(int degree) { // coefficients after the first
@@ -212,14 +212,24 @@ typedef struct curve_place {
     int32_t index;
 } curve_place;
 
+// What one value stands for: a range of the sorted values, or of members.
+typedef struct group {
+    double spread; // sum of squares about the mean
+    int64_t begin, end;
+} group;
+
 typedef struct sog_plan {
     const gs_gaussians *scene;
+    int harmonics;      // floats of a Gaussian after degree 0
     curve_place *order; // of Gaussians: pixel i is order[i].index
     int width, height;  // of pictures
     uint8_t *rgba;      // room for one
     float *values;      // room for the values of a codebook
+    double (*sums)[2];  // of those before each, and of their squares
     sog_codes codes;
-    int32_t *labels;
+    int32_t *labels, *members; // labels: the group of each Gaussian
+    float *along;              // places of members along a direction
+    group *groups;             // entries of the palette
     float *palette;
     zip_writer zip;
     fault *why;
@@ -287,6 +297,186 @@ static bool put_picture(sog_plan *s, int p, int width, int height) {
         done = fail(s->why, "%s: not written: it would have 4 GiB or more", s->path);
     WebPMemoryWriterClear(&out);
     return done;
+}
+
+// ---- few values that stand for many
+
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// The number of values below `limit`.
+static int64_t count_below(const float *sorted, int64_t count, double limit) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if ((double)sorted[middle] < limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The index of the nearest of a codebook.
+static uint8_t code_of(const float codebook[CODES], float value) {
+    const int64_t above = count_below(codebook, CODES, (double)value);
+    if (above == 0 || above == CODES) return above == 0 ? 0 : CODES - 1;
+    const double down = (double)value - (double)codebook[above - 1];
+    return (uint8_t)(above - (down < (double)codebook[above] - (double)value));
+}
+
+// A part of the sorted values.
+static group run_of(const sog_plan *s, int64_t begin, int64_t end) {
+    const double sum = s->sums[end][0] - s->sums[begin][0], squares = s->sums[end][1] - s->sums[begin][1];
+    const bool equal = s->values[begin] == s->values[end - 1];
+    return (group){equal ? 0 : squares - sum * sum / (double)(end - begin), begin, end};
+}
+
+static double mean_of(const sog_plan *s, int64_t begin, int64_t end) {
+    return (s->sums[end][0] - s->sums[begin][0]) / (double)(end - begin);
+}
+
+// Chooses CODES values, ascending, for `count` finite ones, which it sorts, so that the sum of squares of the distances
+// to the nearest is small (Lloyd 1982). At first they are the means of parts: of all values the part with the largest sum
+// of squares about its mean is divided there, again and again.
+static void find_codebook(sog_plan *s, int64_t count, float codebook[CODES]) {
+    enum { ROUNDS = 20 };
+    group run[CODES];
+    int runs = 0, widest = 0;
+    memset(codebook, 0, CODES * sizeof *codebook);
+    if (count == 0) return;
+    qsort(s->values, (size_t)count, sizeof *s->values, compare_floats);
+    for (int64_t i = 0; i < count; i++) {
+        const double value = (double)s->values[i];
+        s->sums[i + 1][0] = s->sums[i][0] + value, s->sums[i + 1][1] = s->sums[i][1] + value * value;
+    }
+    for (run[runs++] = run_of(s, 0, count); runs < CODES && run[widest].spread > 0; runs++) {
+        const int64_t begin = run[widest].begin, end = run[widest].end;
+        int64_t middle = count_below(s->values, count, mean_of(s, begin, end));
+        if (middle <= begin || middle >= end) middle = (begin + end) / 2; // all but equal
+        run[widest] = run_of(s, begin, middle), run[runs] = run_of(s, middle, end);
+        for (int k = widest = 0; k <= runs; k++)
+            if (run[k].spread > run[widest].spread) widest = k;
+    }
+    for (int k = 0; k < CODES; k++)
+        codebook[k] =
+            k < runs ? (float)mean_of(s, run[k].begin, run[k].end) : s->values[count - 1]; // unused ones
+    qsort(codebook, CODES, sizeof *codebook, compare_floats);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t begin = 0;
+        for (int k = 0; k < CODES; k++) {
+            const double limit =
+                k < CODES - 1 ? ((double)codebook[k] + (double)codebook[k + 1]) / 2 : INFINITY;
+            const int64_t end = count_below(s->values, count, limit);
+            if (end > begin) codebook[k] = (float)mean_of(s, begin, end);
+            begin = end > begin ? end : begin;
+        }
+    }
+}
+
+// ---- few harmonics that stand for many: a group is divided along its widest direction, again and again
+
+static const float *member(const sog_plan *s, int64_t at) {
+    return s->scene->sh + s->members[at] * (s->harmonics + GS_CHANNELS) + GS_CHANNELS;
+}
+
+// The distance of a member from the mean of group i along a direction.
+static double place_along(const sog_plan *s, int64_t i, int64_t at, const double *direction) {
+    const float *const mean = s->palette + i * s->harmonics;
+    double sum = 0;
+    for (int k = 0; k < s->harmonics; k++) sum += ((double)member(s, at)[k] - (double)mean[k]) * direction[k];
+    return sum;
+}
+
+// Finds the mean of group i, which is its entry of the palette, and its spread.
+static void measure(const sog_plan *s, int64_t i) {
+    group *const g = &s->groups[i];
+    double mean[MOST_HARMONICS] = {0};
+    for (int64_t at = g->begin; at < g->end; at++)
+        for (int k = 0; k < s->harmonics; k++) mean[k] += (double)member(s, at)[k];
+    g->spread = 0;
+    for (int k = 0; k < s->harmonics; k++) {
+        mean[k] /= (double)(g->end - g->begin);
+        s->palette[i * s->harmonics + k] = (float)mean[k];
+    }
+    for (int64_t at = g->begin; at < g->end; at++)
+        for (int k = 0; k < s->harmonics; k++) {
+            const double d = (double)member(s, at)[k] - mean[k];
+            g->spread += d * d;
+        }
+}
+
+// The eigenvector of the largest eigenvalue of the covariance, by a few multiplications with it.
+static void find_direction(const sog_plan *s, int64_t i, double *direction) {
+    enum { ROUNDS = 4, MOST = 4096 }; // of large groups not all members are looked at
+    const group *const g = &s->groups[i];
+    const float *const mean = s->palette + i * s->harmonics;
+    const int64_t stride = (g->end - g->begin + MOST - 1) / MOST;
+    for (int k = 0; k < s->harmonics; k++) direction[k] = 1 + k % 3 * 0.1;
+    for (int round = 0; round < ROUNDS; round++) {
+        double square = 0, next[MOST_HARMONICS] = {0};
+        for (int64_t at = g->begin; at < g->end; at += stride) {
+            const double along = place_along(s, i, at, direction);
+            for (int k = 0; k < s->harmonics; k++)
+                next[k] += along * ((double)member(s, at)[k] - (double)mean[k]);
+        }
+        for (int k = 0; k < s->harmonics; k++) square += next[k] * next[k];
+        if (!(square > 0)) return;
+        for (int k = 0; k < s->harmonics; k++) direction[k] = next[k] / sqrt(square);
+    }
+}
+
+// Leaves the first part in group i; the other is a new group.
+static void split(sog_plan *s, int64_t i) {
+    enum { ROUNDS = 3 };
+    group *const g = &s->groups[i];
+    double direction[MOST_HARMONICS], limit = 0;
+    find_direction(s, i, direction);
+    for (int64_t at = g->begin; at < g->end; at++) s->along[at] = (float)place_along(s, i, at, direction);
+    for (int round = 0; round < ROUNDS; round++) { // half-way between the means of both sides
+        double sums[2] = {0, 0}, counts[2] = {0, 0};
+        for (int64_t at = g->begin; at < g->end; at++) {
+            sums[(double)s->along[at] < limit] += (double)s->along[at];
+            counts[(double)s->along[at] < limit]++;
+        }
+        if (counts[0] == 0 || counts[1] == 0) break;
+        limit = (sums[0] / counts[0] + sums[1] / counts[1]) / 2;
+    }
+    int64_t middle = g->begin;
+    for (int64_t at = g->begin; at < g->end; at++) {
+        const int32_t index = s->members[at];
+        const float along = s->along[at];
+        if (!((double)along < limit)) continue;
+        s->members[at] = s->members[middle], s->along[at] = s->along[middle];
+        s->members[middle] = index, s->along[middle++] = along;
+    }
+    if (middle == g->begin || middle == g->end) middle = (g->begin + g->end) / 2; // all but equal
+    const int64_t other = s->codes.entries++;
+    s->groups[other] = (group){0, middle, g->end};
+    g->end = middle;
+    measure(s, i);
+    measure(s, other);
+}
+
+// Groups of nearly the largest spread are split until there are enough, or all members of each are equal.
+static void find_palette(sog_plan *s, int64_t enough) {
+    for (int64_t i = 0; i < s->scene->count; i++) s->members[i] = (int32_t)i;
+    s->groups[0] = (group){0, 0, s->scene->count};
+    s->codes.entries = 1;
+    measure(s, 0);
+    for (double largest = s->groups->spread, limit; s->codes.entries < enough && largest > 0;) {
+        limit = 0.9 * largest;
+        largest = 0;
+        for (int64_t i = 0; i < s->codes.entries; i++) {
+            while (s->groups[i].spread > limit && s->codes.entries < enough) split(s, i);
+            largest = fmax(largest, s->groups[i].spread);
+        }
+    }
+    for (int64_t i = 0; i < s->codes.entries; i++)
+        for (int64_t at = s->groups[i].begin; at < s->groups[i].end; at++)
+            s->labels[s->members[at]] = (int32_t)i;
 }
 
 // The pixel of Gaussian i.
@@ -378,23 +568,38 @@ static bool put_meta(sog_plan *s) {
     return done;
 }
 
+// Says what lies outside of a codebook by more than half of the step that .spz has: of each Gaussian's `width` values
+// those from `begin` to `end`.
+static void say_outside(const sog_plan *s, const float codebook[CODES], double step, const float *values,
+                        int64_t width, int64_t begin, int64_t end, const char *what) {
+    clamped c = {0};
+    for (int64_t i = 0; i < width * s->scene->count; i++) {
+        const double value = (double)values[i],
+                     beyond = fmax(value - (double)codebook[CODES - 1], (double)codebook[0] - value);
+        if (i % width >= begin && i % width < end && beyond > step / 2)
+            c.count++, c.most = fmax(c.most, beyond);
+    }
+    say_clamped(s->path, ".sog", &c, what);
+}
+
 // The codebooks and the palette.
-static bool find_codes(sog_plan *s) {
+static void find_codes(sog_plan *s) {
     const gs_gaussians *const g = s->scene;
     sog_codes *const c = &s->codes;
-    const int width = GS_CHANNELS * rest_of(g->sh_degree), floats = width + GS_CHANNELS;
+    const int64_t floats = s->harmonics + GS_CHANNELS;
     memcpy(s->values, g->log_scale, (size_t)(AXES * g->count) * sizeof(float));
-    if (!codebook_of(s->values, AXES * g->count, c->scales)) return false;
+    find_codebook(s, AXES * g->count, c->scales);
+    say_outside(s, c->scales, SCALE_STEP, g->log_scale, AXES, 0, AXES, "logarithms of scales");
     for (int64_t i = 0; i < GS_CHANNELS * g->count; i++)
         s->values[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
-    if (!codebook_of(s->values, GS_CHANNELS * g->count, c->colors)) return false;
-    if (width == 0 || g->count == 0) return true;
-    for (int64_t i = 0; i < g->count; i++)
-        memcpy(s->values + i * width, g->sh + i * floats + GS_CHANNELS, (size_t)width * sizeof(float));
-    c->entries = palette_of(s->values, g->count, width, palette_size(g->count), s->labels, s->palette);
-    if (c->entries < 0) return false;
-    memcpy(s->values, s->palette, (size_t)(c->entries * width) * sizeof(float));
-    return codebook_of(s->values, c->entries * width, c->harmonics);
+    find_codebook(s, GS_CHANNELS * g->count, c->colors);
+    say_outside(s, c->colors, COLOR_STEP, g->sh, floats, 0, GS_CHANNELS, "coefficients of degree 0");
+    if (s->harmonics == 0 || g->count == 0) return;
+    find_palette(s, palette_size(g->count));
+    memcpy(s->values, s->palette, (size_t)(c->entries * s->harmonics) * sizeof(float));
+    find_codebook(s, c->entries * s->harmonics, c->harmonics);
+    say_outside(s, c->harmonics, HARMONIC_STEP, g->sh, floats, GS_CHANNELS, floats,
+                "coefficients of higher degrees");
 }
 
 static bool sog_write(const output_file *file, const gs_gaussians *scene, int variant, fault *why) {
@@ -407,27 +612,34 @@ static bool sog_write(const output_file *file, const gs_gaussians *scene, int va
         return fail(why, "%s: not written: %zu Gaussians are too many for SOG", file->path, count);
     const size_t pixels = (size_t)width * (size_t)height;
     const size_t palette = (entries + PALETTE_COLUMNS) * rest; // pixels, the last row full
+    const size_t values = (count + 1) * GS_CHANNELS > entries * rest * GS_CHANNELS
+                              ? (count + 1) * GS_CHANNELS
+                              : entries * rest * GS_CHANNELS;
     sog_plan s = {.scene = scene,
+                  .harmonics = (int)(GS_CHANNELS * rest),
                   .width = width,
                   .height = height,
                   .rgba = malloc(4 * (pixels > palette ? pixels : palette)),
-                  .values = malloc((count + 1) * GS_CHANNELS * (rest ? rest : 1) * sizeof *s.values),
+                  .values = malloc(values * sizeof *s.values),
+                  .sums = calloc(values + 1, sizeof *s.sums),
                   .order = malloc((count + 1) * sizeof *s.order),
                   .labels = malloc((count + 1) * sizeof *s.labels),
+                  .members = malloc((count + 1) * sizeof *s.members),
+                  .along = malloc((count + 1) * sizeof *s.along),
+                  .groups = malloc((entries + 1) * sizeof *s.groups),
                   .palette = malloc((entries * rest + 1) * GS_CHANNELS * sizeof *s.palette),
                   .zip = {.stream = file->stream},
                   .why = why,
                   .path = file->path};
-    const bool room = s.rgba && s.values && s.order && s.labels && s.palette;
-    if (room) find_order(&s);
-    const bool coded = (room && find_codes(&s)) || fail(why, "%s: not written: no memory", file->path);
-    const bool done = coded && put_meta(&s) && put_pictures(&s);
+    void *const room[] = {s.rgba,    s.values, s.sums,   s.order,  s.labels,
+                          s.members, s.along,  s.groups, s.palette};
+    bool done = true;
+    for (size_t k = 0; k < sizeof room / sizeof *room; k++)
+        done = done && (room[k] || fail(why, "%s: not written: no memory", file->path));
+    if (done) find_order(&s), find_codes(&s);
+    done = done && put_meta(&s) && put_pictures(&s);
     if (done) zip_end(&s.zip);
-    free(s.rgba);
-    free(s.values);
-    free(s.order);
-    free(s.labels);
-    free(s.palette);
+    for (size_t k = 0; k < sizeof room / sizeof *room; k++) free(room[k]);
     return done;
 }
 

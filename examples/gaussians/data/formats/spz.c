@@ -295,24 +295,11 @@ static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
     for (int k = 0; k < 4; k++) to[k] = (uint8_t)(word >> 8 * k);
 }
 
-// Values that the format's bytes cannot hold.
-typedef struct clamped {
-    int64_t count;
-    double most; // how far one was moved
-} clamped;
-
 // The nearest of 0..255; `unit` is how much one is of what is stored.
 static uint8_t byte_of(double value, double unit, clamped *c) {
     const double beyond = fmax(value - 255, -value);
     if (beyond > 0.5) c->count++, c->most = fmax(c->most, beyond * unit);
     return to_byte(value);
-}
-
-static void say_clamped(const char *path, const clamped *c, const char *what) {
-    if (c->count > 0)
-        fprintf(stderr,
-                "dsplat: %s: %" PRId64 " %s are beyond what .spz holds, by up to %.3g, and are clamped\n",
-                path, c->count, what, c->most);
 }
 
 static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to, const char *path) {
@@ -325,9 +312,8 @@ static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to
             const int32_t fixed =
                 (int32_t)lrint(ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits));
             for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)((uint32_t)fixed >> 8 * b);
-            to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, 1 / 16.0, &scales);
-            to->part[COLORS][at] =
-                byte_of((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255, 1 / 255.0 / 0.15, &colors);
+            to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, SCALE_STEP, &scales);
+            to->part[COLORS][at] = byte_of((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255, COLOR_STEP, &colors);
         }
         to->part[ALPHAS][i] = opacity_byte(g, i);
         write_rotation(g->quaternion + 4 * i, h->version, to->part[ROTATIONS] + (size_t)i * rotation);
@@ -336,12 +322,12 @@ static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to
             const int step = k < 9 ? 8 : 16;
             const double value = sign_of_harmonic[k / 3] * g->sh[i * kept * 3 + 3 + k];
             to->part[HARMONICS][i * (kept - 1) * 3 + k] =
-                byte_of(128 + step * rint(value * 128 / step), 1 / 128.0, &harmonics);
+                byte_of(128 + step * rint(value * 128 / step), HARMONIC_STEP, &harmonics);
         }
     }
-    say_clamped(path, &scales, "logarithms of scales");
-    say_clamped(path, &colors, "coefficients of degree 0");
-    say_clamped(path, &harmonics, "coefficients of higher degrees");
+    say_clamped(path, ".spz", &scales, "logarithms of scales");
+    say_clamped(path, ".spz", &colors, "coefficients of degree 0");
+    say_clamped(path, ".spz", &harmonics, "coefficients of higher degrees");
 }
 
 static bool write_gzip(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {

@@ -274,7 +274,8 @@ static bool find_poses(structure *s, fault *why) {
 // ---- the command
 
 static bool check(const poses_options *o, fault *why) {
-    if (lens_model_parameter_count(lens_model_number(o->camera_model)) == 0) {
+    const lens_model *const model = lens_model_find(o->camera_model);
+    if (!model || model->count == 0) {
         char known[160];
         lens_model_list(known);
         return fail(why, "--camera-model %s: must be one of %s", o->camera_model, known);

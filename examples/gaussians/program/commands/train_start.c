@@ -213,14 +213,13 @@ pose_difference train_poses_difference(train_run *run, const refined_pose *poses
 bool train_poses_write(const train_run *run, fault *why) {
     const dataset *const data = &run->data;
     const char *const path = run->options->write_cameras;
-    reconstruction_view *frames = calloc(data->view_count, sizeof *frames);
+    dataset_view *frames = calloc(data->view_count, sizeof *frames);
     if (!frames) return fail(why, "%s: no memory to write it", path);
     size_t next[2] = {0, run->split.training}; // the split has the views to train on first
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         const pose now = pose_of(&run->split.views[next[view->held_out]++].camera);
-        frames[i] =
-            (reconstruction_view){.name = view->name, .mask = view->mask_path, .optics = view->optics};
+        frames[i] = (dataset_view){.name = view->name, .mask_path = view->mask_path, .optics = view->optics};
         memcpy(frames[i].rotation, now.rotation, sizeof now.rotation);
         memcpy(frames[i].translation, now.translation, sizeof now.translation);
         for (int k = 0; k < 9; k++) // in the data's coordinates again

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "formats/clusters.h"
 #include "scene_bytes.h"
 #include "scene_cases.h"
-#include <map>
-#include <set>
 
 namespace sog_test {
 
@@ -28,41 +25,6 @@ TEST(
     b.put(uint32_t(end - directory)).put(uint32_t(directory)).put(uint16_t(3)).put(std::string("abc"));
     EXPECT_EQ(file_of(b.text, "n"), "aaaaaaaaaa");
     EXPECT_EQ(file_of(b.text, "m"), "x: the archive has no file 'm'");
-}
-
-TEST(Codebook, IsExactForFewValues) {
-    std::vector<float> values, sorted;
-    for (int k = 0; k < 200; k++) values.push_back(float(k * k % 211));
-    sorted = values;
-    float codebook[CODES];
-    ASSERT_TRUE(codebook_of(sorted.data(), int64_t(sorted.size()), codebook));
-    for (const float value : values) EXPECT_EQ(codebook[code_of(codebook, value)], value);
-    EXPECT_EQ(code_of(codebook, -1e9f), 0);
-    EXPECT_EQ(code_of(codebook, 1e9f), 255);
-}
-
-TEST(Palette, FindsGroups) {
-    std::mt19937 random(1);
-    std::vector<float> vectors;
-    for (int i = 0; i < 500; i++)
-        for (int k = 0; k < 9; k++)
-            vectors.push_back(float((1 << i % 7) * (k + 1) * (k % 2 ? -1 : 1)) +
-                              1e-3f * float(random() % 100));
-    std::vector<int32_t> labels(500);
-    std::vector<float> means(7 * 9);
-    ASSERT_EQ(palette_of(vectors.data(), 500, 9, 7, labels.data(), means.data()), 7);
-    std::set<int32_t> seen;
-    for (int i = 0; i < 500; i++) {
-        EXPECT_EQ(labels[size_t(i)], labels[size_t(i % 7)]);
-        if (i < 7) seen.insert(labels[size_t(i)]);
-        for (int k = 0; k < 9; k++)
-            EXPECT_NEAR(means[size_t(labels[size_t(i)] * 9 + k)], vectors[size_t(i * 9 + k)], 0.11);
-    }
-    EXPECT_EQ(seen.size(), 7u);
-    // Vectors that are all equal are one group, and none is none.
-    std::fill(vectors.begin(), vectors.end(), 2.0f);
-    EXPECT_EQ(palette_of(vectors.data(), 500, 9, 7, labels.data(), means.data()), 1);
-    EXPECT_EQ(palette_of(vectors.data(), 0, 9, 7, labels.data(), means.data()), 0);
 }
 
 #ifdef DISTWAR_WEBP
@@ -95,6 +57,46 @@ class Sog : public testing::Test {
     scene_in_memory sent, got;
     fault why = {};
 };
+
+// Up to 256 values of a kind have a code each, and as many kinds of harmonics as the palette has entries an entry each.
+TEST_F(Sog, FewValuesAreExact) {
+    fill_randomly(&sent, 600, 2, 1);
+    for (int i = 0; i < 600; i++) {
+        for (int k = 0; k < 3; k++) {
+            sent.log_scale[3 * i + k] = float((3 * i + k) * (3 * i + k) % 211) / 16 - 9;
+            sent.sh[27 * i + k] = float(i % 200) / 64;
+        }
+        for (int k = 3; k < 27; k++)
+            sent.sh[27 * i + k] = float((1 << i % 7) * (k % 9 + 1) * (k % 2 ? -1 : 1)) / 256;
+    }
+    for (const bool equal : {false, true}) { // palettes of seven entries, and of one
+        for (int i = 0; equal && i < 600 * 27; i++)
+            if (i % 27 >= 3) sent.sh[i] = 0.5f;
+        ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+        scene_close(&got);
+        ASSERT_TRUE(scene_read(path.c_str(), SCENE_FINITE, &got, &why)) << why.text;
+        expect_near(got, sent, {6e-4, 0, 0.02, 0.502 / 255, 0, 0, 0});
+        EXPECT_NE(file_of(read_bytes(path), "meta.json").find(equal ? "\"count\": 1," : "\"count\": 7,"),
+                  std::string::npos);
+    }
+}
+
+// One far beyond the others shares a code with others.
+TEST_F(Sog, SaysWhatItCannotHold) {
+    fill_randomly(&sent, 3000, 0, 2);
+    for (int i = 0; i < 9000; i++) sent.log_scale[i] = float(i % 1000) - 500;
+    sent.log_scale[0] = 520;
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.rfind("dsplat: " + path + ": ", 0), 0u) << said;
+    EXPECT_NE(said.find(" logarithms of scales are beyond what .sog holds, by up to "), std::string::npos)
+        << said;
+    fill_randomly(&sent, 5, 1, 1); // each has its own code
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
 
 TEST_F(Sog, SaysThatItIsAntialiased) {
     ASSERT_TRUE(read(good)) << why.text;
