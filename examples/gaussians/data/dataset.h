@@ -21,7 +21,7 @@ typedef struct dataset {
     double
         offset[3]; // what the data's coordinates have over those of cameras and points: reconstruction_settle
     char *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
-    bool cut_out;         // every picture has an alpha channel: an object without surroundings
+    bool transparent;     // every picture has an alpha channel: an object without surroundings
     size_t file_count;
     file_id *files;      // all files of the data: those of the model or transforms, and the pictures
     picture_store store; // has the memory of the views' pictures, alpha, masks and depth
@@ -47,7 +47,7 @@ typedef struct dataset_options {
 // 3. The largest COLMAP model in FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*.
 // The rules for all of them are those of reconstruction_settle.
 //
-// Masks: FOLDER/masks of a COLMAP model may have some (companion_find); in transforms.json a frame may name one. Black
+// Masks: FOLDER/masks of a COLMAP model may have some (picture_file_find); in transforms.json a frame may name one. Black
 // pixels do not count. A pixel counts if neither its mask nor, with mask_from_alpha, its alpha is 0; after undistortion
 // and downscaling if all pixels that it comes from count. Each picture has pixels that count.
 //
@@ -73,7 +73,7 @@ bool dataset_no_picture(size_t index, const char *name, const void *context);
 // itself has held-out views.
 void dataset_hold_out(dataset *data, size_t every);
 // Fails if the path (NULL: none) leads to one of the data's files. Call it before writing to the path.
-bool dataset_spared(const dataset *data, const char *path, fault *why);
+bool dataset_may_write(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
 
 // ---- depth maps of photographs, as networks estimate them from single pictures
@@ -82,7 +82,7 @@ void dataset_close(dataset *data); // harmless on {0} and twice
 typedef enum depth_maps_of { DEPTH_MAPS_TRAINING, DEPTH_MAPS_HELD_OUT, DEPTH_MAPS_ALL } depth_maps_of;
 
 // Reads the depth maps of views, those held out or the others, into view->depth: the first of NAME.png, STEM.png,
-// NAME.pfm, STEM.pfm in the folder (companion_find, plane.h), which has the size of the photograph's file. It holds
+// NAME.pfm, STEM.pfm in the folder (picture_file_find, plane.h), which has the size of the photograph's file. It holds
 // inverse depth, scaled and shifted by numbers that are not known: depth is the camera's z, of a fisheye the
 // distance. It is undistorted and downscaled with the picture, as `options` say with which the data was loaded.
 // Values that are not finite, and those that are made of one, are unknown: NaN. Each map has known values. The

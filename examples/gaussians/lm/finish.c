@@ -204,8 +204,8 @@ static bool load_and_finish(finish *f, fault *why) {
                                      .mask_from_alpha = o->mask_from_alpha};
     bool done = scene_is_possible(o->output, why) && json_is_possible(o->json, why) &&
                 read_scene_to_measure(o->scene, &host, why) && dataset_load(o->data, &loading, &data, why) &&
-                dataset_spared(&data, o->output, why) && dataset_spared(&data, o->json, why) &&
-                dataset_spared(&data, o->log, why);
+                dataset_may_write(&data, o->output, why) && dataset_may_write(&data, o->json, why) &&
+                dataset_may_write(&data, o->log, why);
     if (done) {
         dataset_hold_out(&data, (size_t)o->holdout);
         done = run_finish(f, &host, &data, why);

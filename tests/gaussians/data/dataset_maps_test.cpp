@@ -35,7 +35,7 @@ TEST_F(Dataset, ReadsMasksByBothNames) {
     EXPECT_STREQ(got.views[1].mask_path, "masks/b.png");
     fault ignored;
     EXPECT_FALSE(
-        dataset_spared(&got, (folder / "masks/b.png").c_str(), &ignored)); // it is one of the data's files
+        dataset_may_write(&got, (folder / "masks/b.png").c_str(), &ignored)); // it is one of the data's files
     // A smaller pixel counts if its whole block does.
     ASSERT_TRUE(load(2)) << why.text;
     EXPECT_EQ(text_of(got.views[0]), "000"
@@ -78,7 +78,7 @@ TEST_F(Dataset, MakesMasksOfAlpha) {
         EXPECT_EQ(view.picture.pixels[0], i == 0 ? 40 : 20); // as the file has it
         EXPECT_EQ(view.picture.pixels[3], i == 0 ? 41 : 21);
     }
-    EXPECT_FALSE(got.cut_out);
+    EXPECT_FALSE(got.transparent);
     dataset_close(&got);
     // Both masks apply.
     write_mask("b.png", 8, 6, [](int x, int) { return x == 7 ? 0 : 255; });
@@ -120,8 +120,8 @@ TEST_F(Dataset, ReadsDepthMapsByEveryName) {
     for (int i = 0; i < 35; i++) EXPECT_EQ(got.views[0].depth[i], ramp(i % 7, i / 7));
     for (int i = 0; i < 48; i++) EXPECT_EQ(got.views[1].depth[i], float(i) / 65535);
     fault ignored;
-    EXPECT_FALSE(dataset_spared(&got, (folder / "depth/a.pfm").c_str(), &ignored));
-    EXPECT_FALSE(dataset_spared(&got, (folder / "depth/left/b.jpg.png").c_str(), &ignored));
+    EXPECT_FALSE(dataset_may_write(&got, (folder / "depth/a.pfm").c_str(), &ignored));
+    EXPECT_FALSE(dataset_may_write(&got, (folder / "depth/left/b.jpg.png").c_str(), &ignored));
     // PNG comes before PFM, the whole name before its stem.
     write_depth("a.png", 7, 5, [](int, int) { return 1.0f; });
     write_depth("a.png.png", 7, 5, [](int, int) { return 0.0f; });

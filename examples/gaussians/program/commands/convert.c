@@ -245,7 +245,7 @@ static bool load_and_convert(convert_options *o, fault *why) {
     const dataset_options loading = {.downscale = (int)o->downscale, .wanted = dataset_no_picture};
     const bool done = scene_is_possible(o->output, why) && read_inputs(o, &scene, why) &&
                       (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
-                      dataset_spared(&data, o->output, why) && convert(o, &data, &scene, why);
+                      dataset_may_write(&data, o->output, why) && convert(o, &data, &scene, why);
     dataset_close(&data);
     scene_close(&scene);
     return done;

@@ -78,7 +78,7 @@ static bool load(evaluation *e, fault *why) {
     const depth_maps_of of =
         o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     if ((o->depth && !depth_maps_load(&e->data, o->depth, &loading, of, why)) ||
-        !dataset_spared(&e->data, o->json, why) || !open_views(e, why))
+        !dataset_may_write(&e->data, o->json, why) || !open_views(e, why))
         return false;
     e->result = device_allocate(3 * sizeof *e->result);
     e->device = device_gaussians_from(&e->scene);
@@ -141,7 +141,7 @@ static double depth_error_of(evaluation *e, const target_view *view) {
 static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
     char name[32];
     snprintf(name, sizeof name, "view_%05zu.png", i);
-    return path_join(path, e->options->pictures, name, why) && dataset_spared(&e->data, path, why);
+    return path_join(path, e->options->pictures, name, why) && dataset_may_write(&e->data, path, why);
 }
 
 // The frame's picture and the photograph side by side.

@@ -114,7 +114,7 @@ bool page_source_open(page_source *s, const page_options *o, const char *output,
     if ((o->background && !parse_color(o->background, c->background, why)) ||
         !read_scene_to_measure(o->scene, &s->scene, why) ||
         !(o->cameras ? load_views(s, o, &notes, why) && place_pivot_of_data(s, why) : invent_view(s, why)) ||
-        !dataset_spared(&s->data, output, why))
+        !dataset_may_write(&s->data, output, why))
         return false;
     return page_source_take_scene(s, o->most, why);
 }

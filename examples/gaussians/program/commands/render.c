@@ -62,12 +62,12 @@ static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, 
 }
 
 // Fails if a photograph is at a path where a frame will be written or removed.
-static bool photographs_are_spared(const render_options *options, const dataset *data, fault *why) {
+static bool photographs_stay(const render_options *options, const dataset *data, fault *why) {
     char path[PATH_ROOM];
     file_id ignored;
     bool more = true;
     for (int64_t i = 0; more; i++) {
-        if (!frame_path(path, options->output, i, why) || !dataset_spared(data, path, why)) return false;
+        if (!frame_path(path, options->output, i, why) || !dataset_may_write(data, path, why)) return false;
         more = i < options->frames || file_id_of(path, &ignored);
     }
     return true;
@@ -120,7 +120,7 @@ static bool open_flight(const render_run *run, camera_orbit *orbit, gs_camera *l
     const bool done = camera_orbit_open(orbit, views, run->data.view_count, why) ||
                       fail(why, "%s: %s", o->cameras, why->text);
     free(views);
-    return done && photographs_are_spared(o, &run->data, why) && folder_make(o->output, why);
+    return done && photographs_stay(o, &run->data, why) && folder_make(o->output, why);
 }
 
 static bool fly(const render_run *run, fault *why) {
@@ -186,7 +186,7 @@ static bool load(render_run *run, fault *why) {
     return (o->path != NO_PATH || output_is_possible(o->output, why)) &&
            scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
            (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
-           dataset_spared(&run->data, o->output, why);
+           dataset_may_write(&run->data, o->output, why);
 }
 
 int render_command(int argc, char **argv) {

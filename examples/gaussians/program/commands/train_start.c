@@ -40,7 +40,7 @@ static bool load_data(train_run *run, fault *why) {
     if (o->depth && !depth_maps_load(&run->data, o->depth, &loading, DEPTH_MAPS_TRAINING, why)) return false;
     const char *const outputs[] = {o->output, o->checkpoint, o->log, o->write_cameras};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (!dataset_spared(&run->data, outputs[i], why)) return false;
+        if (!dataset_may_write(&run->data, outputs[i], why)) return false;
     run->random_start = !o->from && (o->random > 0 || run->data.point_count == 0);
     return view_split_list(&run->split, &run->data, o->data, why);
 }
@@ -69,7 +69,7 @@ static bool find_points(train_run *run, fault *why) {
     }
     run->random_start = run->stereo.points == 0;
     if (done && run->random_start && !o->resume)
-        random_points(views, count, run->data.cut_out, wanted, (uint64_t)o->recipe.seed, points, colors);
+        random_points(views, count, run->data.transparent, wanted, (uint64_t)o->recipe.seed, points, colors);
     free(views);
     if (!done || (run->random_start && o->resume)) {
         free(points);
@@ -279,7 +279,7 @@ static bool prepare(train_run *run, fault *why) {
         !remember_poses(run, why) || (o->depth && !fit_maps(run, why)) ||
         (run->random_start && !find_points(run, why))) // the settings depend on random_start
         return false;
-    run->known.everywhere = run->random_start && !run->data.cut_out;
+    run->known.everywhere = run->random_start && !run->data.transparent;
     run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);

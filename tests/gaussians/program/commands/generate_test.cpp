@@ -25,7 +25,7 @@ TEST_F(Generate, IsDataOfAnObject) {
     const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false, false, false, 0, false};
     ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 8u);
-    EXPECT_TRUE(data.cut_out);
+    EXPECT_TRUE(data.transparent);
     EXPECT_EQ(data.point_count, 0u);
     size_t held_out = 0;
     for (size_t i = 0; i < data.view_count; i++) {
