@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
 #include "images/image.h"
-#include "parallel.h"
 #include "transforms.h"
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
@@ -174,6 +175,54 @@ static bool keep(picture_store *store, image *part, uint8_t **out, fault *why) {
     *out = picture_store_keep(store, part->pixels, (size_t)part->channels * size_of(part), why);
     if (*out) part->pixels = NULL;
     return *out;
+}
+
+// ---- many files at once
+
+typedef struct reading {
+    bool (*read)(void *context, size_t i, fault *why);
+    void *context;
+    size_t count;
+    atomic_size_t next; // the one to read next
+    pthread_mutex_t lock;
+    size_t failed; // the first that failed; count: none
+    fault why;
+} reading;
+
+static void *read_items(void *argument) {
+    reading *work = argument;
+    const size_t count = work->count;
+    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
+        fault why;
+        if (work->read(work->context, i, &why)) continue;
+        atomic_store(&work->next, count); // all before this one are read or being read
+        pthread_mutex_lock(&work->lock);
+        if (i < work->failed) {
+            work->failed = i;
+            work->why = why;
+        }
+        pthread_mutex_unlock(&work->lock);
+    }
+    return NULL;
+}
+
+// Calls read(context, i, why) for i = 0..count - 1, on all CPU cores. Fails with the message of the first i, by number,
+// that fails; later ones may then not have been read.
+static bool read_in_parallel(size_t count, bool (*read)(void *context, size_t i, fault *why), void *context,
+                             fault *why) {
+    enum { MAX_HELPERS = 63 };
+    pthread_t helpers[MAX_HELPERS];
+    reading work = {
+        .read = read, .context = context, .count = count, .lock = PTHREAD_MUTEX_INITIALIZER, .failed = count};
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int started = 0;
+    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < count &&
+           pthread_create(&helpers[started], NULL, read_items, &work) == 0)
+        started++;
+    read_items(&work); // on this thread too, so it works where no other starts
+    for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
+    if (work.failed < count) *why = work.why;
+    return work.failed == count;
 }
 
 // ---- loading
@@ -443,7 +492,7 @@ static bool load_map(void *context, size_t i, fault *why) {
     char path[PATH_ROOM];
     plane map = {0};
     if (!is_asked(view, work->of)) return true;
-    if (!companion_find(work->folder, view->name, depth_suffixes, path)) {
+    if (!picture_file_find(work->folder, view->name, depth_suffixes, path)) {
         const char *const name = view->name, *const dot = strrchr(name, '.');
         const int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
         return fail(
@@ -479,7 +528,7 @@ bool depth_maps_load(dataset *data, const char *folder, const dataset_options *o
     for (size_t i = 0; i < data->view_count; i++) {
         char path[PATH_ROOM]; // loading says what is missing
         if (is_asked(&data->views[i], of) &&
-            companion_find(folder, data->views[i].name, depth_suffixes, path))
+            picture_file_find(folder, data->views[i].name, depth_suffixes, path))
             add_file(data, path, NULL);
     }
     return read_in_parallel(data->view_count, load_map, &work, why);

@@ -62,7 +62,7 @@ bool rotation_of(double m[9], double *scale, fault *why) {
     return true;
 }
 
-static bool is_near(const double place[3]) {
+bool place_is_near(const double place[3]) {
     return hypot(hypot(place[0], place[1]), place[2]) <= 1e18;
 }
 
@@ -82,7 +82,7 @@ bool reconstruction_add_view(reconstruction *r, const record_place *place, const
     fault reason;
     bool done = false;
     if (!lens_check(&added.optics, &reason)) return fail_at(why, place, "the camera has %s", reason.text);
-    if (!is_near(t))
+    if (!place_is_near(t))
         return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
     added.name = copy_path(name);
     added.mask_path = view->mask_path ? copy_path(view->mask_path) : NULL;
@@ -100,7 +100,7 @@ bool reconstruction_add_view(reconstruction *r, const record_place *place, const
 bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
                               const uint8_t color[3], fault *why) {
     const reconstruction_point point = {{at[0], at[1], at[2]}, {color[0], color[1], color[2]}};
-    if (!is_near(at))
+    if (!place_is_near(at))
         return fail_at(why, place, "point number %zu is at %g, %g, %g", r->point_count, at[0], at[1], at[2]);
     return append(&r->points, &r->point_count, &r->point_room, &point, sizeof point) ||
            fail_at(why, place, "no memory for %zu points", r->point_count + 1);
@@ -136,7 +136,8 @@ static const char *suffix_of(const char *name) {
 
 const char *const mask_suffixes[] = {".png", ".PNG", NULL};
 
-bool companion_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]) {
+bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
+                       char path[PATH_ROOM]) {
     const int lengths[2] = {(int)strlen(name), (int)(suffix_of(name) - name)};
     fault ignored;
     for (; *suffixes; suffixes++)
@@ -291,7 +292,7 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
             free(view->mask_path);
             view->mask_path = NULL;
         }
-        if (!view->mask_path && look && companion_find(masks, view->name, mask_suffixes, path)) {
+        if (!view->mask_path && look && picture_file_find(masks, view->name, mask_suffixes, path)) {
             view->mask_path = strdup(path + strlen(folder) + 1);
             if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
         }

@@ -82,9 +82,12 @@ void tally_say(const tally *t, const char *path, size_t all, const char *what);
 // "not a rotation: ...". *scale is 1 if the matrix needs none.
 bool rotation_of(double m[9], double *scale, fault *why);
 
+// Whether files and arrays may have a camera or a point there: finite, and not farther than 1e18 from the origin, as
+// squares of distances must be floats too.
+bool place_is_near(const double place[3]);
 // Append a view (`name` and view->mask_path are copied, a backslash as /) or a point, after the checks that all readers share.
 // Refused: an image name that is empty or leaves the folder of the images, a lens that lens_check refuses, a camera or a
-// point that is not finite or farther than 1e18 from the origin, as squares of distances must be floats too.
+// point for which place_is_near is false.
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
                              const dataset_view *view, fault *why);
 bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
@@ -103,7 +106,8 @@ void reconstruction_close(reconstruction *r); // harmless on {0} and twice
 
 // Finds a file that belongs to a picture by its name, a mask or a depth map: NAME and the suffix (a.jpg.png, as COLMAP
 // has it), or NAME with the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
-bool companion_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]);
+bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
+                       char path[PATH_ROOM]);
 extern const char *const mask_suffixes[];
 // Whether "folder/name" is a file.
 bool is_file_in(const char *folder, const char *name);

@@ -176,12 +176,10 @@ static bool check_camera(const gs_camera *camera, size_t view) {
     for (int k = 0; k < 9; k++) rotation[k] = (double)camera->rotation[k];
     if (!rotation_of(rotation, &scale, &reason)) return fail(&last, "view %zu: %s", view, reason.text);
     if (scale != 1) return fail(&last, "view %zu has a rotation times %g", view, scale);
-    for (int k = 0; k < 3; k++)
-        if (!isfinite(camera->translation[k]))
-            return fail(&last, "view %zu has the translation %g, %g, %g", view,
-                        (double)camera->translation[0], (double)camera->translation[1],
-                        (double)camera->translation[2]);
-    return true;
+    const double at[3] = {(double)camera->translation[0], (double)camera->translation[1],
+                          (double)camera->translation[2]};
+    return place_is_near(at) ||
+           fail(&last, "view %zu has the translation %g, %g, %g", view, at[0], at[1], at[2]);
 }
 
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
@@ -230,8 +228,11 @@ static bool open_all(distwar_trainer *t, void *context) {
     density_start(&t->choices.density, &t->known, t->settings.iterations, &start.opacity, &start.size);
     if (from_points && data->point_count == 0)
         return fail(&last, "there are neither points nor Gaussians to start from");
-    for (size_t i = 0; from_points && i < 3 * data->point_count; i++)
-        if (!isfinite(data->points[i / 3][i % 3])) return fail(&last, "point %zu is not finite", i / 3);
+    for (size_t i = 0; from_points && i < data->point_count; i++) {
+        const float *const p = data->points[i];
+        if (!place_is_near((const double[3]){(double)p[0], (double)p[1], (double)p[2]}))
+            return fail(&last, "point %zu is not finite, or farther than 1e18 from the origin", i);
+    }
     if (from_points &&
         !gaussians_from_points(data->points, data->colors, data->point_count, &start, &host, &last))
         return false;

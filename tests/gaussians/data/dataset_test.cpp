@@ -218,6 +218,7 @@ TEST_F(Dataset, KnowsItsFiles) {
 TEST_F(Dataset, SkipsViewsWithoutAPicture) {
     write_all();
     std::filesystem::remove(folder / "images/a.png");
+    std::filesystem::create_directories(folder / "images/a.png"); // is no picture
     ASSERT_TRUE(load(1)) << why.text;
     ASSERT_EQ(got.view_count, 1u);
     EXPECT_STREQ(got.views[0].name, "b.png");

@@ -695,6 +695,10 @@ void Messages::add_scenes(std::vector<row> *rows) {
          made(scene("a.gltf", two_gaussians().json), "a.gltf",
               "truncated or damaged: buffers[0] has 0 bytes, not 156"),
          made(scene("a.gltf", "[]"), "a.gltf", "holds no Gaussians of " + khr)});
+    rows->push_back(ply(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 5 6\n"),
+                        of_header +
+                            "no vertex property 'opacity': these are points, not Gaussians, for `dsplat "
+                            "train` to start from"));
     for (const std::string &name : ply_needed) {
         std::vector<std::string> names = ply_needed;
         names.push_back(name);

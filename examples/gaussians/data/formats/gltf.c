@@ -5,9 +5,9 @@
 // sparse accessors and extensions that compress.
 #include "formats/formats.h"
 #include "files/path.h"
-#include "json_field.h"
 #include "similarity.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

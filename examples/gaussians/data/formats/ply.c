@@ -3,7 +3,8 @@
 // then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP. And points.
 //
 // Read are files that are binary little-endian or ASCII and have the vertex element first. Properties may have any number
-// type and any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header
+// type and any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them.
+// Bytes red, green, blue may stand for f_dc_*. The header
 // line "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
 // dsplat_holdout N", "comment dsplat_background R,G,B" and "comment dsplat_offset X,Y,Z" are scene_notes. Written are
 // floats, normals as 0.
@@ -185,6 +186,7 @@ typedef struct layout {
     ply_header header;
     const ply_element *vertex;
     int sh_degree;
+    bool colored;                          // the slots of degree 0 are colours 0..255
     const ply_property *slot[POINT_SLOTS]; // NULL: a vertex does not have it
 } layout;
 
@@ -204,17 +206,24 @@ static bool read_layout(input_file *file, bool of_points, layout *l, fault *why)
     l->sh_degree = of_points ? 0 : degree_of_rest(rest);
     if (l->sh_degree < 0)
         return fail_at(why, &h->end, "%d properties f_rest_*; there must be 0, 9, 24 or 45", rest);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        char name[16];
-        slot_name(slot, name);
-        l->slot[slot] = ply_find(h, vertex, name);
-        if (slot < (of_points ? SLOT_DC : SLOTS) && slot_in_use(slot, l->sh_degree) && !l->slot[slot])
-            return fail_at(why, &h->end, "no vertex property '%s'", name);
-    }
     for (int slot = SLOTS; slot < POINT_SLOTS; slot++) {
         l->slot[slot] = NULL;
         for (int k = 0; k < 3 && !l->slot[slot]; k++)
             l->slot[slot] = ply_find(h, vertex, colors[slot - SLOTS][k]);
+    }
+    // As nerfstudio writes them: bytes in place of coefficients.
+    l->colored = !ply_find(h, vertex, "f_dc_0") && l->slot[SLOTS] && !l->slot[SLOTS]->type->is_real;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        char name[16];
+        slot_name(slot, name);
+        l->slot[slot] = ply_find(h, vertex, name);
+        if (l->colored && slot >= SLOT_DC && slot < SLOT_REST)
+            l->slot[slot] = l->slot[SLOTS + slot - SLOT_DC];
+        if (slot < (of_points ? SLOT_DC : SLOTS) && slot_in_use(slot, l->sh_degree) && !l->slot[slot])
+            return fail_at(why, &h->end, "no vertex property '%s'%s", name,
+                           slot >= SLOT_DC && !ply_find(h, vertex, "scale_0") && !ply_find(h, vertex, "rot_0")
+                               ? ": these are points, not Gaussians, for `dsplat train` to start from"
+                               : "");
     }
     return true;
 }
@@ -302,12 +311,14 @@ static bool read_vertices(input_file *file, const layout *l, gs_gaussians *out, 
         for (int64_t row = 0; row < rows; row++)
             for (int slot = 0; slot < SLOTS; slot++) {
                 const char *const at = block + (size_t)row * stride;
+                const bool color = l->colored && slot >= SLOT_DC && slot < SLOT_REST;
                 if (!slot_in_use(slot, l->sh_degree)) continue;
                 float *const to = slot_value(out, first + row, slot);
                 if (l->slot[slot]->type == types && !ascii)
                     memcpy(to, at + l->slot[slot]->offset, sizeof *to); // as it is
                 else
                     *to = (float)ply_value(&l->header, l->slot[slot], at);
+                if (color) *to = (float)scene_sh_constant((double)*to / 255);
             }
     }
     return true;

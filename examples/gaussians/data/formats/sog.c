@@ -6,8 +6,8 @@
 #include "files/output_file.h"
 #include "formats/formats.h"
 #include "formats/zip.h"
-#include "json_field.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

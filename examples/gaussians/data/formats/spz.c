@@ -13,7 +13,7 @@
 
 enum { POSITIONS, ALPHAS, COLORS, SCALES, ROTATIONS, HARMONICS, PARTS };
 enum { ANTIALIASED = 1, EXTENDED = 2 }; // flags
-enum { MAGIC = 0x5053474e, USUAL_VERSION = 3, LAST_VERSION = 4, MOST_FRACTION_BITS = 16, FILE_DEGREES = 4 };
+enum { MAGIC = 0x5053474e, DEFAULT_VERSION = 3, LAST_VERSION = 4, MOST_FRACTION_BITS = 16, FILE_DEGREES = 4 };
 
 typedef struct spz_header {
     uint32_t magic, version, count;
@@ -392,7 +392,7 @@ static bool spz_write(const output_file *file, const gs_gaussians *scene, int va
     const int bits = fraction_bits(scene);
     if (bits < 0) return fail(why, "%s: not written: a mean is beyond 2^23, too far for SPZ", file->path);
     const spz_header h = {.magic = MAGIC,
-                          .version = variant ? (uint32_t)variant : USUAL_VERSION,
+                          .version = variant ? (uint32_t)variant : DEFAULT_VERSION,
                           .count = (uint32_t)scene->count,
                           .degree = (uint8_t)scene->sh_degree,
                           .fraction_bits = (uint8_t)bits,
