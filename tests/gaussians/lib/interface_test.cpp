@@ -207,10 +207,9 @@ TEST(Interface, APassThatIsReservedAllocatesNothing) {
         const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(some_scene.count));
         const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
         ASSERT_GS_OK(gs_forward(&view, context));
-        const gs_loss_image image = {
-            {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
-            result.data(),
-            d_color.data()};
+        const gs_loss_image image =
+            loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
+                       result.data(), d_color.data());
         EXPECT_GS_OK(gs_loss(&image, 1, context));
         gs_gradient gradient = {};
         gradient.color = d_color.data(), gradient.splat_grad = splat_grad.data();

@@ -88,6 +88,13 @@ class kernel_frame {
     reference_blend blend(const reference_decisions &held, const std::vector<reference_splat> &of) const;
 };
 
+// Of gs_loss, without gains and depth.
+inline gs_loss_image loss_image(const gs_comparison &images, double *result, float *gradient) {
+    gs_loss_image image = {};
+    image.images = images, image.result = result, image.color_gradient = gradient;
+    return image;
+}
+
 // |a - b| / |b|; NaN if anything is not finite, so that no comparison with it holds. 0 / 0 is 0.
 double relative_norm(const std::vector<double> &a, const std::vector<double> &b);
 

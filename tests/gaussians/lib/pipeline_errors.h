@@ -40,8 +40,8 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
-    const gs_loss_image image = {
-        {width, height, frame.color.data(), target.data(), nullptr}, result.data(), d_color.data()};
+    const gs_loss_image image = loss_image({width, height, frame.color.data(), target.data(), nullptr},
+                                           result.data(), d_color.data());
     EXPECT_GS_OK(gs_loss(&image, 1, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();

@@ -34,10 +34,9 @@ class queued_frame {
         loss(context);
     }
     void loss(gs_context *context) {
-        const gs_loss_image image = {
-            {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
-            result.data(),
-            d_color.data()};
+        const gs_loss_image image =
+            loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
+                       result.data(), d_color.data());
         EXPECT_GS_OK(gs_loss(&image, 1, context));
     }
     void backward(gs_context *context) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, context)); }
