@@ -504,7 +504,9 @@ gs_status place_loss(const char *function, const gs_loss_image *of, int32_t coun
 // ---- calls ----
 
 size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count) {
-    return loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count));
+    block_layout layout = {}; // as place_loss without gains
+    layout_add(&layout, loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count)));
+    return layout.bytes;
 }
 
 gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context) {

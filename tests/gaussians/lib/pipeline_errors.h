@@ -53,7 +53,7 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
     EXPECT_GS_OK(gs_backward(&frame.view, &gradient, policy, NULL));
 
-    reference_decisions taken = frame.decisions();
+    const held_decisions taken = frame.decisions();
     const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
     const std::vector<double> weight_of_depth(depth_weight.begin(), depth_weight.end());
     const reference_problem problem = {
@@ -128,7 +128,6 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     reference_gaussians_destroy(&got);
     reference_gaussians_destroy(&expected.gradients);
     reference_image_destroy(&expected.image);
-    reference_decisions_destroy(&taken);
     return out;
 }
 

@@ -50,9 +50,7 @@ class queued_frame {
     }
     // All of them, with mean2d.
     std::vector<double> gradient_values() const {
-        reference_gaussians got = gradients.read();
-        std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
-        reference_gaussians_destroy(&got);
+        std::vector<double> out = gradients.values();
         const std::vector<float> seen = mean2d.read();
         out.insert(out.end(), seen.begin(), seen.end());
         return out;
@@ -193,15 +191,12 @@ TEST(QueuedEdges, SeveralPassesMayWaitToBeSettled) {
 TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
     queued_frame f(some_scene, 0), another(some_scene, 0);
     filled_context other;
-    const auto refused = [&](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
-    };
-    refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
+    expect_refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
     f.forward(NULL);
-    refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
+    expect_refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
     for (int k = 0; k < 64; k++) ASSERT_GS_OK(gs_bin(&another.view, NULL));
-    refused(gs_settle(&f.view, NULL), "gs_settle: gs_bin was not queued in this context, or too many since");
+    expect_refused(gs_settle(&f.view, NULL),
+                   "gs_settle: gs_bin was not queued in this context, or too many since");
     EXPECT_GS_OK(gs_settle(&another.view, NULL));
 }
 

@@ -58,12 +58,7 @@ class placed_view {
         return floats(reinterpret_cast<const float *>(gradient.splat_grad),
                       GS_SPLAT_GRAD_STRIDE * views * view.gaussians.count);
     }
-    std::vector<double> gradient_values() const {
-        reference_gaussians got = gradients.read();
-        std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
-        reference_gaussians_destroy(&got);
-        return out;
-    }
+    std::vector<double> gradient_values() const { return gradients.values(); }
     static std::vector<float> floats(const float *from, int64_t count) {
         std::vector<float> out{};
         out.resize(size_t(count));
@@ -167,8 +162,7 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
             for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
         }
         EXPECT_EQ(all.view.isects_needed, isects);
-        const std::vector<double> got = all.gradient_values(), expected(sum.begin(), sum.end());
-        EXPECT_LE(relative_norm(got, expected), 1e-6);
+        EXPECT_LE(relative_norm(all.gradient_values(), sum), 1e-6);
     }
 }
 
@@ -223,8 +217,7 @@ TEST(ViewsEdges, TakeThreeChannels) {
     const gs_camera cameras[2] = {view.camera, view.camera};
     view.views = {2, cameras};
     view.gaussians.channels = 4;
-    EXPECT_EQ(gs_project(&view, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_project: several cameras take 3 channels");
+    expect_refused(gs_project(&view, NULL), "gs_project: several cameras take 3 channels");
 }
 
 TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
@@ -284,37 +277,34 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
     gs_view like = frame.view;
     like.views = {2, cameras.data()};
     placed_view all(like, some_scene, {DISTWAR_TREE, 0});
-    const auto refused = [](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
-    };
     all.view.views.count = GS_MAX_VIEWS + 1;
-    refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
+    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
     all.view.views.count = -1;
-    refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
+    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
     all.view.views = {2, NULL};
-    refused(gs_forward(&all.view, NULL), "gs_forward: views.cameras must be given");
+    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.cameras must be given");
     all.view.views = {2, cameras.data()};
     cameras[1].width--;
-    refused(gs_forward(&all.view, NULL), "gs_forward: all cameras must have the size of gs_view.camera");
+    expect_refused(gs_forward(&all.view, NULL),
+                   "gs_forward: all cameras must have the size of gs_view.camera");
     cameras[1].width++;
     cameras[1].fx = 0;
-    refused(gs_forward(&all.view, NULL), "gs_project: fx, fy and near_plane must be positive");
+    expect_refused(gs_forward(&all.view, NULL), "gs_project: fx, fy and near_plane must be positive");
     cameras[1].fx = cameras[0].fx;
     all.view.gaussians.count = INT32_MAX / 2 + 1;
-    refused(gs_forward(&all.view, NULL), "gs_forward: count of Gaussians times cameras");
+    expect_refused(gs_forward(&all.view, NULL), "gs_forward: count of Gaussians times cameras");
     all.view.gaussians.count = some_scene.count;
     ASSERT_GS_OK(gs_forward(&all.view, NULL));
     all.view.views.count = 3;
-    refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
+    expect_refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
     all.view.views = {};
-    refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
+    expect_refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
     all.view.views = {2, cameras.data()};
 
     const device_vector<int32_t> radii(static_cast<size_t>(some_scene.count));
     const device_vector<uint8_t> visible(static_cast<size_t>(some_scene.count));
-    refused(gs_radii(&all.view, radii.data(), NULL), "gs_radii: several cameras are not supported");
-    refused(gs_mark_visible(&all.view, visible.data(), NULL), "gs_mark_visible: several cameras");
+    expect_refused(gs_radii(&all.view, radii.data(), NULL), "gs_radii: several cameras are not supported");
+    expect_refused(gs_mark_visible(&all.view, visible.data(), NULL), "gs_mark_visible: several cameras");
     // As distwar_gs.h says: one of them by itself.
     gs_view second = all.view;
     second.views = {}, second.camera = cameras[1], second.splats += some_scene.count;

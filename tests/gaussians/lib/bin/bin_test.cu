@@ -20,7 +20,7 @@ class Bin : public testing::TestWithParam<scene_choice> {};
 TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     const kernel_frame frame(GetParam());
     const std::vector<gs_splat> splats = frame.splats.read();
-    reference_decisions taken = frame.decisions();
+    const held_decisions taken = frame.decisions();
     const std::vector<reference_splat> expected = frame.reference_splats(taken);
     const gs_tile_ranges &ranges = taken.ranges;
     const int tiles = ranges.tiles_x * ranges.tiles_y;
@@ -55,7 +55,6 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     }
     // Tiles that a splat touches only between pixel centres are listed too; they must be few.
     EXPECT_LE(held, needed + needed / 10 + 8);
-    reference_decisions_destroy(&taken);
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));

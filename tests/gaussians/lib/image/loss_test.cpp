@@ -215,7 +215,7 @@ TEST(Loss, AgreesWithTheReference) {
                 EXPECT_LE(relative_norm(doubles(out.gradient), wanted.gradient),
                           std::max(k.gradient_tolerance, masked ? 3e-5 : 0));
                 for (size_t i = 0; masked && i < out.gradient.size(); i++)
-                    if (!p.mask[i % p.pixels()]) ASSERT_EQ(out.gradient[i], 0) << i;
+                    ASSERT_TRUE(p.mask[i % p.pixels()] || out.gradient[i] == 0) << i;
             }
 }
 
@@ -298,10 +298,11 @@ TEST(Loss, NaNShowsAndStaysNear) {
         EXPECT_FALSE(isfinite(out.result[1]));
         EXPECT_TRUE(isnan(out.result[2]));
         for (size_t i = 0; i < p.color.size(); i++)
-            if (sees(i, at, p.width, p.height))
+            if (sees(i, at, p.width, p.height)) {
                 ASSERT_TRUE(isnan(out.gradient[i])) << i;
-            else
+            } else {
                 ASSERT_EQ(out.gradient[i], clean.gradient[i]) << i;
+            }
     }
 }
 
@@ -320,7 +321,9 @@ TEST(Loss, OfSeveralImagesHasTheBitsOfOneEach) {
          {GRADIENT | GAIN, GRADIENT, GAIN, GRADIENT | GAIN | DEPTH, DEPTH | ONLY_DEPTH | GRADIENT, MASK}},
         {33, 20, {DEPTH | ONLY_DEPTH, MASK | DEPTH | ONLY_DEPTH}},
         {9, 11, std::vector<int>(GS_MAX_VIEWS, GRADIENT)},
+#ifndef DISTWAR_SANITIZE                             // the same kernels
         {1400, 500, {GRADIENT, GRADIENT, GRADIENT}}, // too large for one launch: 2 and 1
+#endif
     };
     for (const auto &one : cases) {
         SCOPED_TRACE(testing::Message() << one.width << " x " << one.height << ", " << one.each.size());
@@ -612,10 +615,11 @@ TEST(Ssim, NaNShowsAndStaysInItsPlane) {
     const ssim_outcome out = run(bad);
     EXPECT_TRUE(isnan(out.value));
     for (size_t i = 0; i < in.first.size(); i++)
-        if (sees(i, at, 40, 30))
+        if (sees(i, at, 40, 30)) {
             ASSERT_TRUE(isnan(out.gradient[i])) << i;
-        else
+        } else {
             ASSERT_EQ(out.gradient[i], clean.gradient[i]) << i;
+        }
 }
 
 // ---- what cannot be ----
