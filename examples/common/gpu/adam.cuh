@@ -9,7 +9,7 @@
 
 // `count` values in rows of row_length. The first head_length values of a row have the learning rate
 // head_rate, the others rest_rate.
-typedef struct adam_array {
+struct adam_array {
     float *value;
     const float *gradient;
     float *first_moment, *second_moment; // zeros before the first step
@@ -19,15 +19,15 @@ typedef struct adam_array {
     // 0: steps all values. Else: steps the first used_length values of each row, and may step the others;
     // their gradients and moments must be zeros, so that a step does not change them.
     int used_length = 0;
-} adam_array;
+};
 
 enum { ADAM_THREADS = 256, ADAM_BLOCK_VALUES = 4 * ADAM_THREADS, ADAM_MOST_ARRAYS = 8 };
 
-typedef struct adam_arrays {
+struct adam_arrays {
     adam_array array[ADAM_MOST_ARRAYS];
     bool aligned[ADAM_MOST_ARRAYS];             // all pointers are aligned to 16 bytes
     unsigned first_block[ADAM_MOST_ARRAYS + 1]; // of each array in the grid; last: the number of blocks
-} adam_arrays;
+};
 
 // Rows of a block: whole ones, so that finding a value's place in its row needs no 64-bit division; and of most lengths a
 // multiple of 4, because each thread takes 4 values at once.
@@ -37,11 +37,11 @@ inline __host__ __device__ int adam_block_rows(int row_length) {
 }
 
 // The bias corrections 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step).
-typedef struct adam_correction {
+struct adam_correction {
     float rate, second_moment;
 
     __device__ bool steps(int64_t) const { return true; } // whether a row is stepped
-} adam_correction;
+};
 
 inline adam_correction adam_correction_at(int64_t step) {
     const double correction1 = 1 - pow(0.9, double(step)), correction2 = 1 - pow(0.999, double(step));
@@ -62,12 +62,12 @@ __device__ inline float adam_decrease(float gradient, float *first_moment, float
 }
 
 // Another rule: without the corrections for moments that started at 0, of some rows, by chosen factors.
-typedef struct adam_factors {
+struct adam_factors {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
     const uint8_t *visible; // of each row: those of 0 keep their values and moments; NULL: all are stepped
 
     __device__ bool steps(int64_t row) const { return !visible || visible[row]; }
-} adam_factors;
+};
 
 __device__ inline float adam_decrease(float gradient, float *first_moment, float *second_moment, float rate,
                                       const adam_factors &by) {

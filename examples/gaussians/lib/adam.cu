@@ -3,7 +3,7 @@
 // arrays; and the mean of the parameters over several steps. Reads gradients, steps parameters and moments in place.
 // The step that is fused with the projection's adjoint: project_backward.cu. docs/developers/math.md, section 6.
 #include "arrays.h"
-#include "check.h"
+#include "context.h"
 #include <gpu/adam.cuh>
 
 namespace {

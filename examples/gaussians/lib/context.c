@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What calls share on the host: the text of the last failure, the names of lists; the memory of calls, which a context
-// allocates, grows and frees; and the stages in a row, forward and backward. Queues no kernels of its own.
-#include "check.h"
+// What calls share on the host: the text of the last failure, the names of lists; and the memory of calls, which a context
+// allocates, grows and frees. Reads and writes nothing on the device.
+#include "context.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,24 +174,4 @@ gs_status libgs_memory(const char *function, gs_context *context, context_buffer
     GS_TRY(libgs_grow(function, context, &context->memory[which], &context->bytes[which], bytes));
     *(void **)memory = context->memory[which];
     return GS_OK;
-}
-
-// ---- passes ----
-
-gs_status gs_forward(gs_view *view, gs_context *context) {
-    gs_status status;
-    do {
-        GS_TRY(libgs_hold(__func__, view, context));
-        GS_TRY(gs_project(view, context));
-        GS_TRY(gs_bin(view, context));
-        GS_TRY(gs_render(view, context));
-        status = gs_settle(view, context);
-    } while (status == GS_ISECTS_DO_NOT_FIT); // there is room now
-    return status;
-}
-
-gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
-                      gs_context *context) {
-    GS_TRY(gs_render_backward(view, gradient, policy, context));
-    return gs_project_backward(view, gradient, context);
 }

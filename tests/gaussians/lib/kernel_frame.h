@@ -5,22 +5,10 @@
 #define TESTS_KERNEL_FRAME_H
 
 #include "device_vector.h"
-#include "distwar_gs.h"
+#include "expect_status.h"
 #include "reference.h"
-#include <gtest/gtest.h>
 #include <memory>
-#include <string>
 #include <vector>
-
-#define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
-#define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
-
-// The call was refused, and its text has this in it.
-inline void expect_refused(gs_status status, const std::string &text) {
-    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-    EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos)
-        << gs_last_error() << ", not " << text;
-}
 
 // gs_gaussians on the device, all zeros at first; and there and back from the reference's. With colours or
 // covariances, the arrays that these replace are NULL, and read back as zeros.

@@ -217,7 +217,7 @@ TEST(ViewsEdges, TakeThreeChannels) {
     const gs_camera cameras[2] = {view.camera, view.camera};
     view.views = {2, cameras};
     view.gaussians.channels = 4;
-    expect_refused(gs_project(&view, NULL), "gs_project: several cameras take 3 channels");
+    expect_error(gs_project(&view, NULL), "gs_project: several cameras take 3 channels");
 }
 
 TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {

@@ -146,9 +146,9 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
     for (const int normalize : {1, 0}) {
         frame.view.normalize_depth = normalize, frame.view.ranges.split_tiles = 1 - normalize;
-        expect_refused(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL),
-                       "gs_render_backward: depth of the image must be given where tiles are split "
-                       "or the depth is normalised");
+        expect_error(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL),
+                     "gs_render_backward: depth of the image must be given where tiles are split "
+                     "or the depth is normalised");
     }
     frame.view.image.depth = frame.depth.data();
     ASSERT_GS_OK(gs_render(&frame.view, NULL));
