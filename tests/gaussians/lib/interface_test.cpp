@@ -96,9 +96,7 @@ TEST(Interface, AViewHasTheArraysThatItsCallerHasNot) {
                 end = at + bytes;
             }
             EXPECT_LE(end, memory + view.memory.bytes);
-            std::vector<float> color(3 * pixels);
-            device_download(color.data(), view.image.color, color.size() * sizeof(float));
-            EXPECT_EQ(color, stages.color.read());
+            EXPECT_EQ(downloaded(view.image.color, 3 * pixels), stages.color.read());
         }
         gs_view_free(&view, context);
         EXPECT_EQ(view.memory.memory, nullptr);

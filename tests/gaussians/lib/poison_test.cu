@@ -30,9 +30,7 @@ outcome step_of(const kernel_frame &frame) {
     EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
     outcome out;
     const auto read = [](const void *from, size_t size) {
-        std::vector<float> values(size);
-        device_download(values.data(), from, size * sizeof(float));
-        return values;
+        return downloaded(static_cast<const float *>(from), size);
     };
     out.image = read(view.image.color, size_t(3 * frame.pixels()));
     out.splats = read(view.splats, size_t(frame.choice.count) * sizeof(gs_splat) / sizeof(float));

@@ -42,10 +42,10 @@ class queued_frame {
     void backward(gs_context *context) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, context)); }
 
     std::vector<float> picture() const {
-        std::vector<float> out(size_t(4 * stages.pixels()));
-        device_download(out.data(), view.image.color, size_t(3 * stages.pixels()) * sizeof(float));
-        device_download(out.data() + 3 * stages.pixels(), view.image.transmittance,
-                        size_t(stages.pixels()) * sizeof(float));
+        const size_t pixels = size_t(stages.pixels());
+        std::vector<float> out = downloaded(view.image.color, 3 * pixels);
+        const std::vector<float> behind = downloaded(view.image.transmittance, pixels);
+        out.insert(out.end(), behind.begin(), behind.end());
         return out;
     }
     // All of them, with mean2d.
@@ -67,13 +67,6 @@ class queued_frame {
     own_view view;
     gs_gradient gradient{};
 };
-
-template <typename T>
-std::vector<T> downloaded(const T *from, size_t count) {
-    std::vector<T> out(count);
-    device_download(out.data(), from, count * sizeof(T));
-    return out;
-}
 
 class Queued : public testing::TestWithParam<scene_choice> {};
 

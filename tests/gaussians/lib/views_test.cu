@@ -45,25 +45,19 @@ class placed_view {
         gradient.mean2d = mean2d->data();
     }
     int64_t pixels() const { return int64_t(view.camera.width) * view.camera.height; }
-    std::vector<float> color() const { return floats(view.image.color, 3 * views * pixels()); }
-    std::vector<float> transmittance() const { return floats(view.image.transmittance, views * pixels()); }
-    std::vector<float> n_contrib() const {
-        return floats(reinterpret_cast<const float *>(view.image.n_contrib), views * pixels());
-    }
+    std::vector<float> color() const { return floats(view.image.color, 3 * pixels()); }
+    std::vector<float> transmittance() const { return floats(view.image.transmittance, pixels()); }
+    std::vector<float> n_contrib() const { return floats(view.image.n_contrib, pixels()); }
     std::vector<float> splats() const {
-        return floats(reinterpret_cast<const float *>(view.splats),
-                      int64_t(sizeof(gs_splat) / 4) * views * view.gaussians.count);
+        return floats(view.splats, int64_t(sizeof(gs_splat) / 4) * view.gaussians.count);
     }
     std::vector<float> splat_grad() const {
-        return floats(reinterpret_cast<const float *>(gradient.splat_grad),
-                      GS_SPLAT_GRAD_STRIDE * views * view.gaussians.count);
+        return floats(gradient.splat_grad, GS_SPLAT_GRAD_STRIDE * view.gaussians.count);
     }
     std::vector<double> gradient_values() const { return gradients.values(); }
-    static std::vector<float> floats(const float *from, int64_t count) {
-        std::vector<float> out{};
-        out.resize(size_t(count));
-        device_download(out.data(), from, out.size() * sizeof(float));
-        return out;
+    // `values` of each view.
+    std::vector<float> floats(const void *from, int64_t values) const {
+        return downloaded(static_cast<const float *>(from), size_t(views * values));
     }
 
     own_view view;
@@ -102,12 +96,11 @@ std::vector<double> part(const std::vector<float> &all, size_t size, int v) {
 
 void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
     const size_t tiles = size_t(one.ranges.tiles_x) * one.ranges.tiles_y;
-    std::vector<int64_t> begin(tiles * size_t(std::max(all.views.count, 1)) + 1), own(tiles + 1);
-    device_download(begin.data(), all.ranges.tile_begin, begin.size() * sizeof(int64_t));
-    device_download(own.data(), one.ranges.tile_begin, own.size() * sizeof(int64_t));
-    std::vector<uint32_t> index(size_t(begin.back())), own_index(size_t(own.back()));
-    device_download(index.data(), all.ranges.splat_index, index.size() * sizeof(uint32_t));
-    device_download(own_index.data(), one.ranges.splat_index, own_index.size() * sizeof(uint32_t));
+    const std::vector<int64_t> begin = downloaded(all.ranges.tile_begin,
+                                                  tiles * size_t(std::max(all.views.count, 1)) + 1),
+                               own = downloaded(one.ranges.tile_begin, tiles + 1);
+    const std::vector<uint32_t> index = downloaded(all.ranges.splat_index, size_t(begin.back())),
+                                own_index = downloaded(one.ranges.splat_index, size_t(own.back()));
     const int64_t first = begin[tiles * size_t(v)];
     for (size_t t = 0; t <= tiles; t++)
         ASSERT_EQ(begin[tiles * size_t(v) + t] - first, own[t]) << "view " << v;
