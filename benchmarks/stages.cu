@@ -45,7 +45,6 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
     struct memory {
         typename reduction::TempStorage storage[tile_pixels / 32];
     };
-    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_SPLAT_GRAD_SUMS],
                                         memory &shared) const {
         if (!__any_sync(full_warp, active)) return;
@@ -61,7 +60,9 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
 // Floor: the sums over the warp as they are, stored in place of being added: of each splat those of its last warp are left.
 struct floor_commit : tree_commit {
     template <int K>
-    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
+                                        memory &) const {
+        if (!active) return;
         float *const to = sums.place(index, 0);
         DISTWAR_UNROLL
         for (int k = 0; k + 4 <= K; k += 4) // as the tree adds them

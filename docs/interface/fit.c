@@ -146,8 +146,8 @@ int main(void) {
     const double begin = seconds();
     for (int step = 1; step <= STEPS; step++) {
         GS(gs_forward(&view, NULL));
-        const gs_loss_image image = {
-            {SIZE, SIZE, view.image.color, device_target, NULL}, result, color_gradient};
+        const gs_comparison compared = {SIZE, SIZE, view.image.color, device_target, NULL};
+        const gs_loss_image image = {.images = compared, .result = result, .color_gradient = color_gradient};
         GS(gs_loss(&image, 1, NULL));
         if (step == 1) download(before, result, sizeof before);
         GS(gs_backward(&view, &gradient, (distwar_policy){DISTWAR_BFLY, 0}, NULL));

@@ -12,8 +12,8 @@ from ._stages import MOST_VIEWS, array_type
 from ._tensors import On, is_plain, library_of, stream_of
 
 
-_pack_image = struct.Struct("<2i5Q").pack  # a gs_loss_image
-assert struct.calcsize("<2i5Q") == sizeof(gs.LossImage)
+_pack_image = struct.Struct("<2i5Q56x").pack  # a gs_loss_image, without gains and depth
+assert struct.calcsize("<2i5Q56x") == sizeof(gs.LossImage)
 
 
 def _run(images, targets):

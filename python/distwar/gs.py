@@ -72,7 +72,9 @@ class Comparison(Structure):
 
 
 class LossImage(Structure):
-    _fields_ = [("images", Comparison), ("result", c_void_p), ("color_gradient", c_void_p)]
+    _fields_ = [("images", Comparison), ("result", c_void_p), ("color_gradient", c_void_p), ("log_gain", c_void_p),
+                ("gain_sums", c_void_p), ("depth", c_void_p), ("depth_target", c_void_p), ("depth_result", c_void_p),
+                ("depth_gradient", c_void_p), ("depth_weight", c_float)]
 
 
 class SsimPair(Structure):

@@ -67,5 +67,5 @@ void adam_groups_step(float *value, const float *gradient, float *moments, const
                      its,
                      its};
     }
-    DEVICE_CHECK(adam_steps(arrays, group_count, step, NULL));
+    DEVICE_CHECK(adam_steps(arrays, group_count, adam_correction_at(step), NULL));
 }

@@ -277,48 +277,6 @@ cudaError_t queue_pass_of(const backward_pass &pass) {
     return queue_pass<both>(pass);
 }
 
-gs_status check_backward(const char *function, const gs_view *view, const gs_gradient *gradient,
-                         distwar_policy policy) {
-    GS_TRY(check_blended(function, view));
-    const bool split = view->ranges.split_tiles != 0;
-    GS_REQUIRE_OF(function, view->image.color || !split,
-                  "color of the image must be given where tiles are split");
-    GS_TRY(check_policy(function, policy, blend_strategy_bits));
-    const gs_gaussians *gaussians = &view->gaussians;
-    const int channels = channels_of(gaussians);
-    GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->splat_grad),
-                  "color and splat_grad of the gradient must be given");
-    GS_REQUIRE_OF(function, channels == GS_CHANNELS || gaussians->count == 0 || gradient->gaussians.color,
-                  "gaussians.color of the gradient must be given unless there are 3 channels");
-    GS_REQUIRE_OF(function, !gradient->depth || view->image.depth || !(split || view->normalize_depth),
-                  "depth of the image must be given where tiles are split or the depth is normalised");
-    GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
-                  "abs_mean2d needs 32 channels or fewer");
-    return libgs_require(function, gradient->block_limit >= 0, "block_limit must be at least 0");
-}
-
-// The sums of float begin at 0. gs_splat_grad of DISTWAR_FIXED are overwritten, unless nothing is drawn.
-cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
-    const size_t count = size_t(splat_count(&view));
-    const int channels = channels_of(&view.gaussians);
-    const cudaError_t status = cudaMemsetAsync(gradient.splat_grad, 0, count * sizeof(gs_splat_grad), stream);
-    if (status != cudaSuccess || channels == GS_CHANNELS) return status;
-    return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
-}
-
-// sums: NULL with other strategies and where nothing is drawn.
-cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
-                           const fixed::sums_memory &sums, gs_stream stream) {
-    const bool is_fixed = sums.head != nullptr;
-    cudaError_t status =
-        is_fixed ? fixed::begin(view, gradient, sums, stream) : clear_sums(view, gradient, stream);
-    if (status != cudaSuccess || view.ranges.isects == 0) return status;
-    status = for_passes(channels_of(&view.gaussians), [&](auto channels, int first, int used) {
-        return queue_pass_of<channels>({&view, &gradient, policy, sums, first, used, stream});
-    });
-    return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, sums, stream) : status;
-}
-
 } // namespace
 
 int gs_has_strategy(distwar_strategy strategy) {
@@ -331,11 +289,39 @@ size_t libgs_fixed_bytes(int64_t splats, int32_t channels) {
 
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_context *context) {
-    GS_TRY(check_backward(__func__, view, gradient, policy));
+    const gs_stream stream = stream_of(context);
+    GS_TRY(check_blended(__func__, view));
+    const bool split = view->ranges.split_tiles != 0;
+    GS_REQUIRE(view->image.color || !split, "color of the image must be given where tiles are split");
+    GS_TRY(check_policy(__func__, policy, blend_strategy_bits));
     const int64_t count = splat_count(view);
+    const int channels = channels_of(&view->gaussians);
+    const bool has_rows = channels != GS_CHANNELS;
+    GS_REQUIRE(gradient && gradient->color && (count == 0 || gradient->splat_grad),
+               "color and splat_grad of the gradient must be given");
+    GS_REQUIRE(!has_rows || count == 0 || gradient->gaussians.color,
+               "gaussians.color of the gradient must be given unless there are 3 channels");
+    GS_REQUIRE(!gradient->depth || view->image.depth || !(split || view->normalize_depth),
+               "depth of the image must be given where tiles are split or the depth is normalised");
+    GS_REQUIRE(!gradient->abs_mean2d || channels <= most_channels_of_pass,
+               "abs_mean2d needs 32 channels or fewer");
+    GS_REQUIRE(gradient->block_limit >= 0, "block_limit must be at least 0");
     if (count == 0) return GS_OK; // then nothing has a gradient
+
+    const bool is_drawn = view->ranges.isects > 0;
     fixed::sums_memory sums = {};
-    if (policy.strategy == DISTWAR_FIXED && view->ranges.isects > 0)
-        GS_TRY(fixed::sums_of(__func__, count, channels_of(&view->gaussians), context, &sums));
-    return GS_STATUS(queue_backward(*view, *gradient, policy, sums, stream_of(context)));
+    if (policy.strategy == DISTWAR_FIXED && is_drawn) {
+        GS_TRY(fixed::sums_of(__func__, count, channels, context, &sums));
+        GS_CUDA(fixed::begin(*view, *gradient, sums, stream));
+    } else { // the sums of float begin at 0
+        GS_CUDA(cudaMemsetAsync(gradient->splat_grad, 0, size_t(count) * sizeof(gs_splat_grad), stream));
+        if (has_rows)
+            GS_CUDA(cudaMemsetAsync(gradient->gaussians.color, 0,
+                                    size_t(count) * size_t(channels) * sizeof(float), stream));
+    }
+    if (is_drawn)
+        GS_CUDA(for_passes(channels, [&](auto room, int first, int used) {
+            return queue_pass_of<room>({view, gradient, policy, sums, first, used, stream});
+        }));
+    return sums.head ? GS_STATUS(fixed::end(*view, *gradient, sums, stream)) : GS_OK;
 }

@@ -3,29 +3,23 @@
 // the pixels to memory. A Commit is a plain value, passed to the kernel as an argument:
 //
 //     struct some_commit {
-//         // true: all threads of a tile commit together; false: each warp by itself
+//         // true: the blend sums over a warp, a batch of splats at a time (totals, below), and each lane commits one
+//         //       splat's sums
+//         // false: each thread commits its own values, one splat after another; for comparison only, with fewer kernels
+//         static constexpr bool by_batch;
+//         // The threads that commit together: a tile's; false: a warp's
 //         static constexpr bool whole_tile;
-//         // true: for comparison only, with fewer kernels
-//         static constexpr bool compared;
 //         // the shared memory that a tile needs
 //         struct memory {};
-//         // The maximum of `value` over the threads that commit together. By all of them.
-//         __device__ int farthest(int value, memory &) const;
-//
-//         static constexpr bool by_batch = false;
-//         // Adds the values of all active threads to the first K fields of the moments of splat `index`. By all
-//         // threads that commit together, with the same index.
+//         // Adds the values of all active threads to the first K fields of the moments of splat `index`. by_batch: by any
+//         // lanes, each with an index of its own. Else by all threads that commit together, with the same index.
 //         template <int K>
 //         __device__ void add(bool active, uint32_t index, const float (&field)[K], memory &) const;
 //
-//         // or: the blend sums over the warp (totals, below)
-//         static constexpr bool by_batch = true;
-//         // Whether it shall for this splat; if not, each active lane adds its own. By all lanes.
+//         // by_batch: whether the blend shall sum over the warp for this splat; if not, each active lane adds its own.
+//         // By all lanes.
 //         __device__ bool warp_sums(bool active) const;
-//         // Adds to the first K fields of the moments of splat `index`. By one lane.
-//         template <int K>
-//         __device__ void add(uint32_t index, const float (&field)[K]) const;
-//         // Adds to a channel of a row of colours. By one lane.
+//         // by_batch: adds to a channel of a row of colours. By one lane.
 //         __device__ void add_color(uint32_t index, int channel, float value) const;
 //     };
 //
@@ -209,8 +203,8 @@ __device__ __forceinline__ void fields_of(const tile_splat &splat, const tile_of
 // Commits the sums of those splats of a batch whose bit in `kept` is set. By all lanes of a warp.
 template <typename Values, typename Commit, typename DepthScale>
 __device__ __forceinline__ void commit_batch(const Commit &commit, unsigned kept, const tile_offset &origin,
-                                             const DepthScale &depth_scale,
-                                             const summed_batch<Values> &batch) {
+                                             const DepthScale &depth_scale, const summed_batch<Values> &batch,
+                                             typename Commit::memory &memory) {
     constexpr int C = Values::channels;
     const int lane = int(threadIdx.x % 32);
     __syncwarp();
@@ -218,7 +212,7 @@ __device__ __forceinline__ void commit_batch(const Commit &commit, unsigned kept
         const tile_splat &splat = batch.splat[lane];
         float field[Values::fields];
         fields_of(splat, origin, moments_at<Values>(batch.total[lane]), depth_scale(splat), field);
-        commit.add(splat.index, field);
+        commit.add(true, splat.index, field, memory);
     }
     if constexpr (Values::has_rows)
         for (int j = lane / C; j < 32; j += 32 / C)
@@ -233,16 +227,16 @@ struct tree_commit {
     pass_sums<float> sums;
     int balance_threshold; // at least 1
 
-    static constexpr bool whole_tile = false, compared = false, by_batch = true;
+    static constexpr bool by_batch = true, whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     __device__ __forceinline__ bool warp_sums(bool active) const {
         return __popc(__ballot_sync(full_warp, active)) >= balance_threshold;
     }
     template <int K>
-    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
-        distwar::aligned_record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}.add(index, field);
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
+                                        memory &) const {
+        if (active) distwar::aligned_record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}.add(index, field);
     }
     __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
         sums.add_color(index, channel, value);
@@ -255,10 +249,9 @@ struct warp_commit {
     pass_sums<float> sums;
     int balance_threshold;
 
-    static constexpr bool whole_tile = false, compared = true, by_batch = false;
+    static constexpr bool by_batch = false, whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     template <int K>
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
                                         memory &) const {
@@ -273,19 +266,12 @@ struct tile_commit {
     pass_sums<float> sums;
     float limit; // of the size of each thread's part of a sum; INFINITY: none
 
-    static constexpr bool whole_tile = true, compared = true, by_batch = false;
+    static constexpr bool by_batch = false, whole_tile = true;
     struct memory {
         distwar::block_sum_memory<Values::fields, Values::most_threads> sum;
         int farthest;
     };
 
-    __device__ __forceinline__ int farthest(int value, memory &shared) const {
-        if (threadIdx.x == 0) shared.farthest = 0;
-        __syncthreads();
-        if (value > 0) atomicMax(&shared.farthest, value);
-        __syncthreads();
-        return shared.farthest;
-    }
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[Values::fields],
                                         memory &shared) const {
         if (!__syncthreads_or(active)) return;
@@ -373,10 +359,9 @@ struct fixed_commit {
     pass_sums<long long> sums;
     fixed::header *header;
 
-    static constexpr bool whole_tile = false, compared = false, by_batch = true;
+    static constexpr bool by_batch = true, whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     __device__ __forceinline__ bool warp_sums(bool active) const { return __any_sync(full_warp, active); }
     __device__ __forceinline__ long long units(float value, int field) const {
         unsigned flags = 0;
@@ -385,7 +370,9 @@ struct fixed_commit {
         return units;
     }
     template <int K>
-    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
+                                        memory &) const {
+        if (!active) return;
         DISTWAR_UNROLL
         for (int k = 0; k < K; k++) distwar::atomic_add(sums.place(index, k), units(field[k], k));
     }
@@ -581,13 +568,26 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                 if (!active) continue;
                 const tile_splat &again = batch.splat[j]; // not `splat`, which would stay in registers
                 fields_of(again, origin, moments_of_thread(from_it, sums), scale(again), field);
-                commit.add(again.index, field);
+                commit.add(true, again.index, field, memory);
                 if constexpr (Values::has_rows)
                     for_channels<Channels>([&](int c) { commit.add_color(again.index, c, sums.other[c]); });
             }
         }
-        if constexpr (Commit::by_batch) commit_batch(commit, kept, origin, scale, batch);
+        if constexpr (Commit::by_batch) commit_batch(commit, kept, origin, scale, batch, memory);
     }
+}
+
+// The maximum of a value that is not negative over the threads that commit together. By all of them.
+template <typename Commit>
+__device__ __forceinline__ int largest_of_commit(int value, typename Commit::memory &shared) {
+    if constexpr (Commit::whole_tile) {
+        if (threadIdx.x == 0) shared.farthest = 0;
+        __syncthreads();
+        if (value > 0) atomicMax(&shared.farthest, value);
+        __syncthreads();
+        return shared.farthest;
+    }
+    return warp_max(value);
 }
 
 // The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
@@ -655,7 +655,7 @@ __device__ __forceinline__ void add_patch(const backward_input<Values> &input, c
         state.d_color[p] = d_color;
         farthest = max(farthest, state.n_contrib[p]);
     }
-    farthest = commit.farthest(farthest, memory);
+    farthest = largest_of_commit<Commit>(farthest, memory);
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
     if (Split && forwards)
         add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory);
@@ -665,7 +665,7 @@ __device__ __forceinline__ void add_patch(const backward_input<Values> &input, c
 
 // Pixels per thread of long tiles: with four pixels everywhere else, two, so that the GPU waits less for them.
 template <typename Commit, int Pixels>
-constexpr int long_tile_pixels = Pixels == 4 && !Commit::whole_tile && !Commit::compared ? 2 : Pixels;
+constexpr int long_tile_pixels = Pixels == 4 && Commit::by_batch ? 2 : Pixels;
 
 // One block per tile. Split: the first ranges.split_tiles tiles of the order have blocks for either half of their lists, and
 // if they have fewer pixels per thread, for either half of the tile. Example: split_tiles = 2, tile_order = {7, 4, 9, ...},
@@ -710,7 +710,7 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
                           unsigned(tile_threads<P>), kernel, input, commit);
         };
         // The plain pass has a kernel of its own for images without split tiles, which the other takes up to 19% longer.
-        if constexpr (!Values::has_rows && !Values::has_depth && !Commit::compared)
+        if constexpr (!Values::has_rows && !Values::has_depth && Commit::by_batch)
             if (ranges.split_tiles == 0) return run(render_backward_kernel<Values, Commit, P, false>);
         return run(render_backward_kernel<Values, Commit, P, true>);
     };

@@ -5,7 +5,7 @@
 // are 2.5 MB.
 #pragma once
 
-#include "check.h"
+#include "context.h"
 
 #include "camera.cuh"
 #include "launch.cuh"

@@ -6,7 +6,7 @@
 #include "arrays.h"
 #include "covariance.cuh"
 #include "distwar_gs.h"
-#include "check.h"
+#include "context.h"
 #include "gpu/block_layout.h"
 #include "gpu/scan_sort.h"
 #include "launch.cuh"

@@ -47,11 +47,10 @@ typedef enum gs_status {
     GS_DEVICE_ERROR = 3       // the CUDA runtime or a kernel failed
 } gs_status;
 
-// Text of this thread's last failure, "function: reason". Valid until the thread's next failing call; ""
-// before the first failure.
+// Text of this thread's last failure, "function: reason", until its next failing call; "" before the first failure.
 const char *gs_last_error(void);
-// "cuda" or "simt".
-const char *gs_backend(void);
+const char *gs_backend(void); // "cuda" or "simt"
+
 // ---- context: the stream on which calls queue their work, and the memory that they need beside their arguments ----
 
 // Where a context takes memory from. Both may be called by any call that takes the context.
@@ -74,11 +73,8 @@ void gs_context_destroy(gs_context *context); // NULL is harmless
 #define GS_VERSION_PATCH 0
 const char *gs_version(void);
 
-// Lists of names, for other languages.
-typedef enum gs_names {
-    GS_NAMES_STRATEGIES, // by distwar_strategy
-    GS_NAMES_CAMERAS     // by gs_camera.model
-} gs_names;
+// Lists of names, for other languages: by distwar_strategy, by gs_camera.model.
+typedef enum gs_names { GS_NAMES_STRATEGIES, GS_NAMES_CAMERAS } gs_names;
 // Name `number` = 0, 1, 2, ... of a list; NULL beyond its end.
 const char *gs_name(gs_names list, int32_t number);
 
@@ -88,7 +84,7 @@ enum {
     GS_CHANNELS = 3,                           // colour channels of SH, splats and photographs
     GS_MAX_CHANNELS = 1024,                    // of given colours, and of images of them
     GS_EXPOSURE_VALUES = GS_CHANNELS,          // that correct an image's colours
-    GS_EXPOSURE_SUMS = 2 * GS_EXPOSURE_VALUES, // that gs_exposure_backward leaves of an image
+    GS_EXPOSURE_SUMS = 2 * GS_EXPOSURE_VALUES, // gs_loss_image.gain_sums
     GS_MAX_SH_DEGREE = 3,
     GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
@@ -214,19 +210,17 @@ typedef struct gs_image {
     float *color;         // [channels][height][width]
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
-    // [height][width] each; NULL: not computed.
-    // sum of weight times gs_splat.depth, with inverse_depth over it; with normalize_depth over alpha (0 where
-    // alpha is 0)
+    // [height][width] each; NULL: not computed. depth: sum of weight times gs_splat.depth, with inverse_depth over it; with
+    // normalize_depth over alpha (0 where alpha is 0)
     float *depth;
     float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
     float *alpha;        // 1 - transmittance
 } gs_image;
 
-// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
-// the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
-// image.color [cameras][GS_CHANNELS][height][width], and likewise splat_grad, mean2d and the rest. Only
-// gradient.gaussians does not: it is the sum over the cameras. Of gs_view.camera only
-// width and height count. Several cameras take GS_CHANNELS channels.
+// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of the view and of
+// its gradient then begin with a dimension of `count` cameras: splats [cameras][count], image.color
+// [cameras][GS_CHANNELS][height][width], and likewise splat_grad, mean2d and the rest. Only gradient.gaussians does not: it
+// is the sum over the cameras. Of gs_view.camera only width and height count. Several cameras take GS_CHANNELS channels.
 typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
     const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
@@ -246,20 +240,17 @@ typedef struct gs_view {
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     // Camera:
     gs_camera camera;
-    // Taken by gs_forward, gs_backward, their stages and gs_reserve. Others take one camera: a copy
-    // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
-    // cameras: up to 2^31 - 2.
+    // Taken by gs_forward, gs_backward, their stages and gs_reserve. Others take one camera: a copy of the view with camera
+    // v, splats + v gaussians.count and views {0} is view v. gaussians.count times cameras: up to 2^31 - 2.
     gs_views views;
     gs_rows rows;            // gs_bin leaves the lists of other rows empty: background. {0, 0}: all rows
     int32_t normalize_depth; // not 0: image.depth is divided by alpha
-    // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
-    // estimates are of this form, and it is 0 where there is nothing.
+    // Not 0: image.depth, not median_depth, is of 1 / gs_splat.depth: the form of monocular estimates, 0 where nothing is.
     int32_t inverse_depth;
-    // Of one view at a time; of a copy of the view it is not.
-    gs_view_memory memory;
-    gs_splat *splats; // [count], written by gs_project; NULL: gs_forward places it in memory
+    gs_view_memory memory; // of one view at a time; of a copy of the view it is not
+    gs_splat *splats;      // [count], written by gs_project; NULL: gs_forward places it in memory
     gs_image
-        image; // written by gs_render; color, transmittance, n_contrib NULL: gs_bin places them in memory
+        image; // written by gs_render; of the first three arrays gs_bin places those that are NULL in memory
     gs_tile_ranges ranges; // written by gs_bin
     int64_t isects_needed; // written by gs_settle: entries that the lists have or would need
 } gs_view;
@@ -342,15 +333,13 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // make the pixels that they reach not finite.
 gs_status gs_project(const gs_view *view, gs_context *context);
 
-// radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
-// 2^30. 0: culled, or the square of side 2 radius around its mean is outside the image. (Such a splat may
-// still reach a pixel: gs_bin decides by alpha, not by radius.)
-// Reads:   splats, gaussians.count, the camera's size.
+// radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most 2^30. 0: culled,
+// or the square of side 2 radius around its mean is outside the image. (Such a splat may still reach a pixel: gs_bin
+// decides by alpha, not by radius.) Reads: splats, gaussians.count, the camera's size.
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_context *context);
 
-// visible[count], any alignment: 1 if the mean's camera z (fisheye: distance) is finite and > near_plane and
-// its angle, of a fisheye, within the limit; else 0. 0: gs_project culls the Gaussian. 1: no guarantee.
-// Reads:   gaussians.mean, camera.
+// visible[count], any alignment: 1 if the mean's camera z (fisheye: distance) is finite and > near_plane and its angle, of
+// a fisheye, within the limit; else 0: gs_project culls the Gaussian. 1: no guarantee. Reads: gaussians.mean, camera.
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *context);
 
 // Sorts the splats into tiles. Writes view->ranges and what lies in view->memory.
@@ -371,8 +360,8 @@ gs_status gs_bin(gs_view *view, gs_context *context);
 // After the replay of a graph that has captured gs_bin: says the same of that replay, and waits for the stream.
 gs_status gs_settle(gs_view *view, gs_context *context);
 
-// Takes memory for a pass of the view, with `isects` entries in its lists: gs_forward, gs_loss of its images and gs_backward
-// with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and which arrays are NULL.
+// Takes memory for a pass of the view, with `isects` entries in its lists: gs_forward, gs_loss of its images without
+// log_gain and gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and which arrays are NULL.
 gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context);
 
 // Gives back view->memory. context: any whose allocator has the memory. Arrays that lay there become NULL.
@@ -405,9 +394,8 @@ int gs_has_strategy(distwar_strategy strategy);
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_context *context);
 
-// The gradient by the means of the splats, in pixels, from splat_grad. mean2d, abs_mean2d: [count][2] each, sums
-// of values and of absolute values; either may be NULL. Several cameras: [cameras][count][2].
-// Reads:   splats, gaussians.count.
+// The gradient by the means of the splats, in pixels, from splat_grad. mean2d, abs_mean2d: [count][2] each, sums of values
+// and of absolute values; either may be NULL. Several cameras: [cameras][count][2]. Reads: splats, gaussians.count.
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
                              float *abs_mean2d, gs_context *context);
 
@@ -433,46 +421,29 @@ typedef struct gs_comparison {
     const uint8_t *mask;
 } gs_comparison;
 
-// An image of gs_loss.
+// An image of gs_loss. Its result is written to memory of the device.
 typedef struct gs_loss_image {
-    gs_comparison images;
-    double *result; // 3 doubles on the device: loss, mean |c - c*|, mean SSIM, of the pixels that count
+    gs_comparison images;  // color NULL: of depth alone
+    double *result;        // [3]: loss, mean |c - c*|, mean SSIM, of the pixels that count
     float *color_gradient; // d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed
+    // A correction for exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES];
+    // NULL: color as it is.
+    const float *log_gain;
+    float *
+        gain_sums; // with color_gradient: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, of its magnitude
+    // A rendered depth and the one that it should equal, of one form, [height][width]. images.mask counts here too.
+    const float *depth,
+        *depth_target;     // a target of NaN: unknown, the pixel does not count; NULL: no loss of depth
+    double *depth_result;  // [1]: mean |depth - target| of the pixels that count, 0 if none does
+    float *depth_gradient; // as gs_gradient.depth: depth_weight d depth_result / d depth; NULL: not computed
+    float depth_weight;    // finite
 } gs_loss_image;
 
-// 0.8 L1 + 0.2 (1 - SSIM) of images of one size; docs/developers/math.md, section 5. of: host, [count]. An image has the
-// same bits whichever are beside it. Images may have masks and gradients or not; those beside each other that are alike
-// go through each stage in one launch, up to 2 million pixels.
+// 0.8 L1 + 0.2 (1 - SSIM) of images of one size, and of depths; docs/developers/math.md, section 5. of: host, [count]. An
+// image has the same bits in every run and whichever are beside it. Images may have masks and gradients or not; those
+// beside each other that are alike go through each stage in one launch, up to 2 million pixels.
+// Cost:    with log_gain three small kernels more for an image, and memory for its colours; with depth three.
 gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context);
-
-// A rendered depth and the one that it should equal.
-typedef struct gs_depth_comparison {
-    int32_t width, height;
-    const float *depth;  // [height][width], as gs_render left it
-    const float *target; // [height][width], of the same form; NaN: unknown, the pixel does not count
-    const uint8_t *mask; // as gs_comparison.mask
-    float weight;        // of the gradient; finite
-} gs_depth_comparison;
-
-// result: a double on the device: mean |depth - target| of the pixels that count, 0 if none does. gradient:
-// weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
-// Result:  the same bits in every run.
-// Cost:    three small kernels; reads 8 bytes per pixel twice, writes 4.
-gs_status gs_depth_loss(const gs_depth_comparison *depths, double *result, float *gradient,
-                        gs_context *context);
-
-// A correction for exposure and white balance of a photograph: in every channel corrected = exp(log_gain) color.
-typedef struct gs_exposed {
-    int32_t width, height;
-    const float *log_gain; // [GS_EXPOSURE_VALUES]
-    const float *color;    // [GS_CHANNELS][height][width]
-} gs_exposed;
-
-// corrected: [GS_CHANNELS][height][width].
-gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_context *context);
-// Adjoint of gs_exposure. gradient, [GS_CHANNELS][height][width], in place: d loss / d corrected becomes
-// d loss / d color. sums: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, and of its magnitude.
-gs_status gs_exposure_backward(const gs_exposed *image, float *gradient, float *sums, gs_context *context);
 
 // Views whose gains are 1 in the mean, or scene and gains could drift together: all, or neighbours.
 typedef struct gs_exposure_group {
@@ -480,16 +451,16 @@ typedef struct gs_exposure_group {
     int64_t count, view;  // view: the place of the one that steps among them
 } gs_exposure_group;
 // Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); a group of several then gets the mean 0.
-// log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: of gs_exposure_backward; rate, prior: finite, >= 0.
+// log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: gs_loss_image.gain_sums; rate, prior: finite, >= 0.
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
                            float prior, gs_context *context);
 
-// SSIM of two images of any number of channels, and its gradient.
 enum {
     GS_SSIM_WINDOW = 11,       // pixels, width and height of the window
     GS_SSIM_MAX_PLANES = 65535 // images times their channels
 };
 
+// SSIM of two images of any number of channels, and its gradient.
 typedef struct gs_ssim_pair {
     int32_t width, height; // 1..GS_MAX_SIZE; with `valid` at least GS_SSIM_WINDOW
     int32_t planes;        // 1..GS_SSIM_MAX_PLANES
@@ -498,10 +469,9 @@ typedef struct gs_ssim_pair {
     const float *first, *second; // [planes][height][width], values from 0 to 1, aligned to 4 bytes
 } gs_ssim_pair;
 
-// result: 3 doubles on the device, the first is the mean of SSIM; the others are scratch. gradient: d mean / d first,
-// [planes][height][width]; NULL: not computed. The gradient by the second is that of the pair in the other order.
-// Result:  the same bits in every run.
-// Cost:    three small kernels; reads 8 bytes per value twice, writes and reads 12, writes 4.
+// result: 3 doubles on the device, the first is the mean of SSIM, with the same bits in every run; the others are scratch.
+// gradient: d mean / d first, [planes][height][width]; NULL: not computed. The gradient by the second is that of the pair
+// in the other order. Cost: three small kernels; reads 8 bytes per value twice, writes and reads 12, writes 4.
 gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context);
 
 // ---- Adam: docs/developers/math.md, section 6 ----
@@ -514,8 +484,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
 // parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it
-// becomes the sample, whatever it held.
-// Cost:    one pass over the parameters; reads 8 bytes per value, writes 4.
+// becomes the sample, whatever it held. Cost: one pass; reads 8 bytes per value, writes 4.
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_context *context);
 
@@ -540,9 +509,8 @@ typedef struct gs_adam_rows_step {
 } gs_adam_rows_step;
 
 // One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
-// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another.
-// A step of all rows is faster where the pointers of an array are aligned to 16 bytes.
-// Cost:    one launch; reads 16 bytes per value of a visible row, writes 12.
+// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another. Cost: one launch,
+// faster where the pointers of an array are aligned to 16 bytes; reads 16 bytes per value of a visible row, writes 12.
 gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context);
 
 // ---- density control, which decides which Gaussians there are, and dropout: docs/developers/math.md, section 9 ----
@@ -645,11 +613,10 @@ gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, 
 // of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context);
 
-// Makes the Gaussians dead whose score is at most `part` times the upper quartile of all scores, which a quarter of
+// Makes the Gaussians dead whose score is at most `part` (0..1) times the upper quartile of all scores, which a quarter of
 // them exceed: the next gs_refill takes their rows. Relative to what others contribute, `part` does for pictures of any
 // size and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0.
-// part: 0..1.
-// Cost:    a sort of count values. Does not wait.
+// Cost: a sort of count values. Does not wait.
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context);
 
 // ---- extras ----

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and the correction of
 // colours for exposure that a picture may go through before, with its adjoint. Reads images and photographs, writes
-// results and the gradients by the images. docs/developers/math.md, section 5.
+// results and the gradients by the images. docs/developers/math.md, section 5. From top to bottom: colours and SSIM, depth,
+// exposure, the calls.
 //
 // The kernels of gs_loss and of gs_ssim have one block per tile and plane: the first computes the value and, at each
 // pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window. The order of all
 // sums is fixed.
 #include "distwar_gs.h"
+#include "gpu/block_layout.h"
 #include "launch.cuh"
 #include "rows.h"
 #include "splat.cuh"
 #include "ssim.cuh"
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
+#include <algorithm>
 
 using namespace gs;
 
@@ -258,9 +261,10 @@ int32_t images_of_launch(int32_t width, int32_t height, int32_t count) {
     return most < 1 ? 1 : most < count ? int32_t(most) : count;
 }
 
-gs_status check_loss(const char *function, const gs_comparison *images, const double *result) {
-    GS_TRY(check_comparison(function, images));
-    return libgs_require(function, result, "result must be given");
+// Whether one launch can be for the colours of both.
+bool are_alike(const gs_loss_image &a, const gs_loss_image &b) {
+    return !a.images.color == !b.images.color && !a.images.mask == !b.images.mask &&
+           !a.color_gradient == !b.color_gradient;
 }
 
 // The loss over all of an image, and a launch for images of its size, without one yet.
@@ -277,13 +281,9 @@ gs_status queue_loss(const loss_images<uint8_t> &all, const loss_terms &terms, v
     return queue(all, terms, workspace, stream);
 }
 
-loss_image<uint8_t> image_of(const gs_loss_image &one) {
-    return {one.images.color, one.images.target, one.images.mask, one.result, one.color_gradient};
-}
-
-// Whether one launch can be for both.
-bool are_alike(const gs_loss_image &a, const gs_loss_image &b) {
-    return !a.images.mask == !b.images.mask && !a.color_gradient == !b.color_gradient;
+// color: what is compared.
+loss_image<uint8_t> image_of(const gs_loss_image &one, const float *color) {
+    return {color, one.images.target, one.images.mask, one.result, one.color_gradient};
 }
 
 gs_status check_pair(const char *function, const gs_ssim_pair *pair) {
@@ -307,8 +307,15 @@ struct depth_sums {
     double of[2];
 };
 
+// What is compared.
+struct depth_images {
+    const float *depth, *target;
+    const uint8_t *mask;
+    float weight;
+};
+
 // NaN in the target: unknown.
-__device__ bool counts(const gs_depth_comparison &in, int64_t i) {
+__device__ bool counts(const depth_images &in, int64_t i) {
     return !isnan(in.target[i]) && (!in.mask || in.mask[i] != 0);
 }
 
@@ -320,7 +327,7 @@ __device__ depth_sums sum_of_block(const double (&mine)[2]) {
 }
 
 __global__ void __launch_bounds__(THREADS)
-    depth_loss_sums(const gs_depth_comparison in, int64_t pixels, depth_sums *of_block) {
+    depth_loss_sums(const depth_images in, int64_t pixels, depth_sums *of_block) {
     const int64_t first = int64_t(blockIdx.x) * VALUES + threadIdx.x;
     double mine[2] = {};
     for (int j = 0; j < VALUES_A_THREAD; j++) {
@@ -345,8 +352,8 @@ __global__ void __launch_bounds__(THREADS)
     *result = total.of[1] > 0 ? total.of[0] / total.of[1] : 0;
 }
 
-__global__ void __launch_bounds__(THREADS) depth_loss_gradient(const gs_depth_comparison in, int64_t pixels,
-                                                               const depth_sums *all, float *gradient) {
+__global__ void __launch_bounds__(THREADS)
+    depth_loss_gradient(const depth_images in, int64_t pixels, const depth_sums *all, float *gradient) {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= pixels) return;
     float slope = 0;
@@ -357,8 +364,18 @@ __global__ void __launch_bounds__(THREADS) depth_loss_gradient(const gs_depth_co
     gradient[i] = slope;
 }
 
-int64_t pixels_of(int32_t width, int32_t height) {
-    return int64_t(width) * height;
+// sums: room for one and one of each block.
+gs_status queue_depth_loss(const gs_loss_image &of, depth_sums *sums, gs_stream stream) {
+    const int64_t pixels = int64_t(of.images.width) * of.images.height;
+    const depth_images in = {of.depth, of.depth_target, of.images.mask, of.depth_weight};
+    const unsigned blocks = blocks_for(pixels, VALUES);
+    depth_sums *const of_block = sums + 1;
+    GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, in, pixels, of_block));
+    GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), sums, of.depth_result));
+    if (of.depth_gradient)
+        GS_CUDA(
+            launch_for(stream, pixels, THREADS, depth_loss_gradient, in, pixels, sums, of.depth_gradient));
+    return GS_OK;
 }
 
 // ---- exposure: corrected = exp(log_gain) color ----
@@ -372,16 +389,16 @@ __global__ void __launch_bounds__(THREADS)
     for_channels([&](int k) { corrected[k * plane + i] = expf(log_gain[k]) * color[k * plane + i]; });
 }
 
-// One block per row of tiles, from `first` on, and channel.
+// The adjoint: gradient becomes that by color, in place. One block per row of tiles, from `first` on, and channel.
+// __restrict__: else a thread waits for each load by itself.
 __global__ void __launch_bounds__(ROW_THREADS)
-    exposure_rows_kernel(gs_exposed image, int first, float *__restrict__ gradient,
-                         double (*row_sums)[SUMS]) {
+    exposure_rows_kernel(const float *log_gain, const float *__restrict__ color, int width, int height,
+                         int first, float *__restrict__ gradient, double (*row_sums)[SUMS]) {
     __shared__ distwar::block_sum_memory<2, ROW_THREADS> memory;
-    const float *const __restrict__ color = image.color; // else a thread waits for each load by itself
     const int k = int(blockIdx.x) % GAINS;
-    const float gain = expf(image.log_gain[k]);
-    const int64_t plane = int64_t(image.width) * image.height, row = first + int64_t(blockIdx.x) / GAINS,
-                  in_row = int64_t(GS_TILE_SIZE) * image.width, begin = row * in_row;
+    const float gain = expf(log_gain[k]);
+    const int64_t plane = int64_t(width) * height, row = first + int64_t(blockIdx.x) / GAINS,
+                  in_row = int64_t(GS_TILE_SIZE) * width, begin = row * in_row;
     const int64_t end = begin + in_row < plane ? begin + in_row : plane;
     float mine[2] = {}, total[2]; // by the gain, its absolute values
     for (int64_t i = k * plane + begin + threadIdx.x; i < k * plane + end; i += ROW_THREADS) {
@@ -423,14 +440,63 @@ __global__ void __launch_bounds__(THREADS)
         for_channels([&](int k) { log_gains[group.views[i]][k] -= mean[k]; });
 }
 
-gs_status check_exposed(const char *function, const gs_exposed *image) {
-    GS_REQUIRE_OF(function, image, "image must be given");
-    GS_TRY(check_size(function, image->width, image->height));
-    return libgs_require(function, image->log_gain && image->color, "log_gain and color must be given");
-}
-
 int rows_of(int32_t height) {
     return (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+gs_status queue_exposure(const gs_loss_image &of, float *corrected, gs_stream stream) {
+    const int64_t plane = int64_t(of.images.width) * of.images.height;
+    return GS_STATUS(
+        launch_for(stream, plane, THREADS, exposure_kernel, of.log_gain, of.images.color, plane, corrected));
+}
+
+gs_status queue_exposure_adjoint(const gs_loss_image &of, gs_rows rows, double *row_sums, gs_stream stream) {
+    return GS_STATUS(launch(stream, unsigned(GAINS * (rows.end - rows.begin)), ROW_THREADS,
+                            exposure_rows_kernel, of.log_gain, of.images.color, int(of.images.width),
+                            int(of.images.height), int(rows.begin), of.color_gradient,
+                            reinterpret_cast<double(*)[SUMS]>(row_sums)));
+}
+
+// ---- an image and its terms ----
+
+gs_status check_loss(const char *function, const gs_loss_image &of) {
+    GS_TRY(check_size(function, of.images.width, of.images.height));
+    GS_REQUIRE_OF(function, of.images.color || of.depth_target, "color or depth_target must be given");
+    GS_REQUIRE_OF(function, !of.images.color || (of.images.target && of.result),
+                  "target and result must be given with color");
+    GS_REQUIRE_OF(function, !of.depth_target || (of.depth && of.depth_result),
+                  "depth and depth_result must be given with depth_target");
+    return libgs_require(function, of.depth_weight - of.depth_weight == 0, "depth_weight must be finite");
+}
+
+// What a call takes of the context; the depth's sums lie where the workspace is.
+struct loss_memory {
+    void *workspace;  // of a launch
+    float *corrected; // the colours of images with log_gain, one after another
+    double *row_sums; // of one of them
+};
+
+gs_status place_loss(const char *function, const gs_loss_image *of, int32_t count, int32_t together,
+                     gs_context *context, loss_memory *out) {
+    const int32_t width = of->images.width, height = of->images.height;
+    const size_t pixels = size_t(width) * size_t(height),
+                 of_depth = (blocks_for(int64_t(pixels), VALUES) + 1) * sizeof(depth_sums);
+    size_t corrected = 0, workspace = 0;
+    for (int32_t i = 0; i < count; i++) {
+        corrected += of[i].images.color && of[i].log_gain;
+        if (of[i].depth_target) workspace = std::max(workspace, of_depth);
+        if (of[i].images.color)
+            workspace = std::max(workspace, loss_bytes(width, height, GS_CHANNELS, together));
+    }
+    for (block_layout layout = {};; layout.bytes = 0) {
+        out->workspace = layout_add(&layout, workspace);
+        if (corrected > 0) {
+            layout_add(&layout, corrected * GS_CHANNELS * pixels, &out->corrected);
+            layout_add(&layout, size_t(rows_of(height)) * SUMS, &out->row_sums);
+        }
+        if (layout.memory) return GS_OK;
+        GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, layout.bytes, &layout.memory));
+    }
 }
 
 } // namespace
@@ -438,7 +504,9 @@ int rows_of(int32_t height) {
 // ---- calls ----
 
 size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count) {
-    return loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count));
+    block_layout layout = {}; // as place_loss without gains
+    layout_add(&layout, loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count)));
+    return layout.bytes;
 }
 
 gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context) {
@@ -446,36 +514,56 @@ gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context) {
     GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
     const int32_t width = of->images.width, height = of->images.height;
     for (int32_t i = 0; i < count; i++) {
-        GS_TRY(check_loss(__func__, &of[i].images, of[i].result));
+        GS_TRY(check_loss(__func__, of[i]));
         GS_REQUIRE(of[i].images.width == width && of[i].images.height == height,
                    "all images must have the same size");
+        GS_REQUIRE(!of[i].log_gain || !of[i].color_gradient || of[i].gain_sums, "gain_sums must be given");
     }
     const int32_t most = images_of_launch(width, height, count);
-    void *workspace;
-    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, GS_CHANNELS, most),
-                        &workspace));
+    loss_memory memory = {};
+    GS_TRY(place_loss(__func__, of, count, most, context, &memory));
     loss_images<uint8_t> all = no_images(of->images);
     const loss_terms terms = whole_loss(all.plane);
+    float *corrected = memory.corrected;
     for (int32_t i = 0; i < count; i++) {
-        all.at[all.count++] = image_of(of[i]);
+        if (!of[i].images.color) continue;
+        const float *color = of[i].images.color;
+        if (of[i].log_gain) {
+            GS_TRY(queue_exposure(of[i], corrected, stream));
+            color = corrected, corrected += all.values();
+        }
+        all.at[all.count++] = image_of(of[i], color);
         if (i + 1 < count && all.count < most && are_alike(of[i], of[i + 1])) continue;
-        GS_TRY(queue_loss(all, terms, workspace, stream));
+        GS_TRY(queue_loss(all, terms, memory.workspace, stream));
         all.count = 0;
     }
+    for (int32_t i = 0; i < count; i++) {
+        if (of[i].images.color && of[i].log_gain && of[i].color_gradient) {
+            GS_TRY(queue_exposure_adjoint(of[i], {0, rows_of(height)}, memory.row_sums, stream));
+            GS_TRY(libgs_gain_sums(memory.row_sums, rows_of(height), of[i].gain_sums, stream));
+        }
+        if (of[i].depth_target)
+            GS_TRY(queue_depth_loss(of[i], static_cast<depth_sums *>(memory.workspace), stream));
+    }
     return GS_OK;
+}
+
+gs_status libgs_gain_sums(const double *gain_rows, int32_t rows, float *sums, gs_stream stream) {
+    return GS_STATUS(launch(stream, 1, 32, exposure_rows_sum_kernel,
+                            reinterpret_cast<const double(*)[SUMS]>(gain_rows), int(rows), sums));
 }
 
 // The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every
 // pixel has its place in a block, on which rounding depends. What differs from the whole image is within RADIUS rows
 // of its other rows' ends, and no gradient that counts reads that.
-gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, double *result, float *color_gradient,
-                          gs_context *context) {
+gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_rows, gs_context *context) {
     const gs_stream stream = stream_of(context);
-    GS_TRY(check_loss(__func__, compared, result));
-    const int32_t width = compared->width, height = compared->height;
-    void *workspace;
-    GS_TRY(
-        libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, GS_CHANNELS), &workspace));
+    GS_REQUIRE(of && of->images.color, "an image with color must be given");
+    GS_TRY(check_loss(__func__, *of));
+    const int32_t width = of->images.width, height = of->images.height;
+    GS_REQUIRE(!of->log_gain || !of->color_gradient || gain_rows, "gain_rows must be given");
+    loss_memory memory = {};
+    GS_TRY(place_loss(__func__, of, 1, 1, context, &memory));
     const int first = rows.begin * GS_TILE_SIZE,
               last = rows.end * GS_TILE_SIZE < height ? rows.end * GS_TILE_SIZE : height;
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
@@ -485,9 +573,11 @@ gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, double *r
     const int begin = first < LOSS_HALO ? 0 : (first - RADIUS) / TILE * TILE;
     const int end = last + LOSS_HALO < height ? last + LOSS_HALO : height;
     const int64_t before = int64_t(begin) * width;
-    loss_images<uint8_t> all = no_images(*compared);
+    loss_images<uint8_t> all = no_images(of->images);
     loss_terms terms = whole_loss(all.plane);
-    loss_image<uint8_t> &in = all.at[all.count++] = image_of({*compared, result, color_gradient});
+    if (of->log_gain) GS_TRY(queue_exposure(*of, memory.corrected, stream));
+    loss_image<uint8_t> &in = all.at[all.count++] =
+        image_of(*of, of->log_gain ? memory.corrected : of->images.color);
     all.height = end - begin;
     in.color += before, in.target += GS_CHANNELS * before;
     if (in.mask) in.mask += before;
@@ -495,15 +585,16 @@ gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, double *r
     terms.first = int64_t(first - begin) * width, terms.last = int64_t(last - begin) * width;
     const bool whole = first == 0 && last == height;
     terms.share = whole ? 1 : double(last - first) / height;
-    if (compared->mask && !whole) {
+    if (of->images.mask && !whole) {
         unsigned long long *const count =
-            reinterpret_cast<unsigned long long *>(&static_cast<loss_sums *>(workspace)->of[1]);
+            reinterpret_cast<unsigned long long *>(&static_cast<loss_sums *>(memory.workspace)->of[1]);
         GS_CUDA(cudaMemsetAsync(count, 0, sizeof *count, stream));
-        GS_CUDA(launch(stream, MASK_BLOCKS, MASK_THREADS, count_mask, compared->mask, int64_t(width) * height,
-                       count));
+        GS_CUDA(launch(stream, MASK_BLOCKS, MASK_THREADS, count_mask, of->images.mask,
+                       int64_t(width) * height, count));
         terms.count = count;
     }
-    return queue_loss(all, terms, workspace, stream);
+    GS_TRY(queue_loss(all, terms, memory.workspace, stream));
+    return of->log_gain && of->color_gradient ? queue_exposure_adjoint(*of, rows, gain_rows, stream) : GS_OK;
 }
 
 gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context) {
@@ -520,63 +611,6 @@ gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_
     const double values = double(pair->planes) * (width - border) * (height - border);
     const loss_terms terms = {0, 1, 0, pair->valid != 0, 0, plane, values, 1, nullptr};
     return launch_loss<false>(in, terms, workspace, stream);
-}
-
-gs_status gs_depth_loss(const gs_depth_comparison *depths, double *result, float *gradient,
-                        gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_REQUIRE(depths, "depths must be given");
-    GS_REQUIRE(depths->depth && depths->target && result, "depth, target and result must be given");
-    GS_REQUIRE(depths->weight - depths->weight == 0, "the weight must be finite");
-    GS_TRY(check_size(__func__, depths->width, depths->height));
-    const int64_t pixels = pixels_of(depths->width, depths->height);
-    const unsigned blocks = blocks_for(pixels, VALUES);
-    depth_sums *all;
-    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, (blocks + 1) * sizeof *all, &all));
-    depth_sums *const of_block = all + 1;
-    GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, *depths, pixels, of_block));
-    GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), all, result));
-    if (gradient)
-        GS_CUDA(launch_for(stream, pixels, THREADS, depth_loss_gradient, *depths, pixels, all, gradient));
-    return GS_OK;
-}
-
-gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_exposed(__func__, image));
-    GS_REQUIRE(corrected, "corrected must be given");
-    const int64_t plane = pixels_of(image->width, image->height);
-    return GS_STATUS(
-        launch_for(stream, plane, THREADS, exposure_kernel, image->log_gain, image->color, plane, corrected));
-}
-
-gs_status gs_exposure_backward(const gs_exposed *image, float *gradient, float *sums, gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_exposed(__func__, image));
-    GS_REQUIRE(gradient && sums, "gradient and sums must be given");
-    const gs_rows all = {0, rows_of(image->height)};
-    double *row_sums;
-    GS_TRY(
-        libgs_memory(__func__, context, CONTEXT_SCRATCH, size_t(all.end) * SUMS * sizeof(double), &row_sums));
-    GS_TRY(libgs_exposure_rows(image, all, gradient, row_sums, stream));
-    return libgs_exposure_sum(row_sums, all.end, sums, stream);
-}
-
-gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
-                              gs_stream stream) {
-    GS_TRY(check_exposed(__func__, image));
-    GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
-    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end && rows.end <= rows_of(image->height),
-               "rows must be a range of the rows of tiles");
-    return GS_STATUS(launch(stream, unsigned(GAINS * (rows.end - rows.begin)), ROW_THREADS,
-                            exposure_rows_kernel, *image, int(rows.begin), gradient,
-                            reinterpret_cast<double(*)[SUMS]>(row_sums)));
-}
-
-gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream) {
-    GS_REQUIRE(row_sums && rows > 0 && sums, "row_sums, their number and sums must be given");
-    return GS_STATUS(launch(stream, 1, 32, exposure_rows_sum_kernel,
-                            reinterpret_cast<const double(*)[SUMS]>(row_sums), int(rows), sums));
 }
 
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,

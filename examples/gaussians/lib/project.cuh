@@ -2,7 +2,7 @@
 // A view as gs_project and its adjoint read it: its cameras, its scene, and the choice of their kernels.
 #pragma once
 
-#include "check.h"
+#include "context.h"
 #include "covariance.cuh"
 #include "launch.cuh"
 #include "sh.cuh"

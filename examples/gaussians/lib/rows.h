@@ -8,22 +8,19 @@
 
 C_LINKAGE_BEGIN
 
-// gs_loss of rows of tiles. Of images->color it reads these rows and LOSS_HALO rows of pixels above and below them.
-// result:         the rows' share: the sums over all parts of an image are gs_loss's results, up to rounding.
-// color_gradient: other rows are undefined. These have the bits that gs_loss gives them. NULL: not computed.
-// Cost:           that of gs_loss for the rows that it reads; with a mask, all of the mask too.
+// gs_loss of the colours of rows of tiles. Of of->images.color it reads these rows and LOSS_HALO rows of pixels above and
+// below them.
+// of->result:         the rows' share: the sums over all parts of an image are gs_loss's results, up to rounding.
+// of->color_gradient: other rows are undefined. These have the bits that gs_loss gives them. NULL: not computed.
+// gain_rows:          in place of of->gain_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
+// Cost:               that of gs_loss for the rows that it reads; with a mask, all of the mask too.
 enum { LOSS_HALO = 10 };
-gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, double *result, float *color_gradient,
-                          gs_context *context);
+gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_rows, gs_context *context);
+// gs_loss_image.gain_sums of an image, in the order of its rows of tiles, whichever rank has them.
+gs_status libgs_gain_sums(const double *gain_rows, int32_t rows, float *sums, gs_stream stream);
 
 // Bytes that gs_bin takes of a context, beside what stays in gs_view.memory.
 size_t libgs_bin_bytes(const gs_view *view);
-
-// gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
-gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
-                              gs_stream stream);
-// The sums of an image, in the order of its rows of tiles, whichever rank has them. sums: [GS_EXPOSURE_SUMS].
-gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream);
 
 // How long the lists of some rows are.
 enum { LIST_CLASSES = 264 };

@@ -3,7 +3,7 @@
 // reach, and the tiles. Reads gs_splat and gs_splat_grad. docs/developers/math.md, sections 2 and 3.
 #pragma once
 
-#include "check.h"
+#include "context.h"
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stddef.h>

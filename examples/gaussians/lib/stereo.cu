@@ -2,7 +2,7 @@
 // A plane sweep. One thread a pixel. A pixel sees the point centre + direction / w at inverse depth w. Times w that is
 // `centre w + direction`, which projects to the same pixels and also holds at infinity, w = 0.
 #include "camera.cuh"
-#include "check.h"
+#include "context.h"
 #include "distwar_gs.h"
 #include "launch.cuh"
 

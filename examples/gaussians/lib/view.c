@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The stages in a row, forward and backward. Queues no kernels of its own.
-#include "check.h"
+#include "context.h"
 
 gs_status gs_forward(gs_view *view, gs_context *context) {
     gs_status status;

@@ -2,7 +2,7 @@
 // What several kernels share: the records of a splat, a sum over a grid, and checks of arguments. docs/developers/math.md, section 8.
 #pragma once
 
-#include "check.h"
+#include "context.h"
 #include "gs_lm.h"
 #include <cuda_runtime.h>
 #include <distwar/block.cuh>

@@ -109,7 +109,8 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = reserve(s, LM_RESULT, 3 * sizeof(double)), value;
     if (is_coupled(s)) {
-        GS_CHECK(gs_loss(&(gs_loss_image){images, result, gradient}, 1, NULL));
+        GS_CHECK(gs_loss(&(gs_loss_image){.images = images, .result = result, .color_gradient = gradient}, 1,
+                         NULL));
         if (gradient) { // n (loss + epsilon) is the sum of squares
             GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values, NULL));
             GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, metric, NULL));

@@ -127,7 +127,7 @@ void distillation_render(trainer *t, step_views *of) {
     for (int32_t i = 0; i < count; i++) {
         target_view *const view = &t->taught[at[i]];
         *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
-        for (int32_t k = 0; k < teachers; k++) whole.from[k] = t->teacher_frame[k].compared[i];
+        for (int32_t k = 0; k < teachers; k++) whole.from[k] = frame_color(&t->teacher_frame[k], i);
         whole.small = view->pixels;
         GS_CHECK(gs_shrink(&whole, NULL));
         of->view[at[i]] = view;

@@ -140,8 +140,8 @@ static float *planes_of_view(const frame *f, float *all, size_t channels, int32_
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,    &f->color_gradient,  &f->splat_grad, &f->mean2d,
-                                  &f->corrected, &f->camera_gradient, &f->depth,      &f->depth_gradient};
+    device_buffer *const all[] = {&f->splats,          &f->color_gradient, &f->splat_grad,    &f->mean2d,
+                                  &f->camera_gradient, &f->depth,          &f->depth_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     gs_view_free(&f->view, NULL);
     *f = (frame){0};
@@ -162,10 +162,20 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
                      : device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
     view->image = (gs_image){.depth = f->with_depth ? planes(f, &f->depth, 1) : NULL};
     view->inverse_depth = f->with_depth;
-    f->chosen = 0;
 }
 
-static void queue_picture(frame *f) {
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    f->views = 0;
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    GS_CHECK(gs_forward(&f->view, NULL));
+}
+
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]) {
+    f->views = count > 1 ? count : 0;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    set_view(f, gaussians, sh_degree_used, cameras, background);
     gs_view *const view = &f->view;
     if (!f->projected) {
         GS_CHECK(gs_project(view, NULL));
@@ -175,24 +185,6 @@ static void queue_picture(frame *f) {
     stage_clock_mark(f->clock, STAGE_BIN);
     GS_CHECK(gs_render(view, NULL));
     stage_clock_mark(f->clock, STAGE_RENDER);
-    for (int32_t v = 0; v < frame_views(f); v++)
-        f->compared[v] = planes_of_view(f, view->image.color, GS_CHANNELS, v);
-}
-
-void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                  const float background[GS_CHANNELS]) {
-    f->views = 0;
-    set_view(f, gaussians, sh_degree_used, camera, background);
-    do queue_picture(f);
-    while (!frame_settle(f));
-}
-
-void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
-                       int32_t count, const float background[GS_CHANNELS]) {
-    f->views = count > 1 ? count : 0;
-    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
-    set_view(f, gaussians, sh_degree_used, cameras, background);
-    queue_picture(f);
 }
 
 bool frame_settle(frame *f) {
@@ -202,50 +194,33 @@ bool frame_settle(frame *f) {
     return status == GS_OK;
 }
 
+const float *frame_color(const frame *f, int32_t view) {
+    return planes_of_view(f, f->view.image.color, GS_CHANNELS, view);
+}
+
 void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
     const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
     float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
+    float *const by_depth = with_gradient && f->with_depth ? planes(f, &f->depth_gradient, 1) : NULL;
     gs_loss_image images[GS_MAX_VIEWS];
-    for (int32_t v = 0; v < views; v++)
+    for (int32_t v = 0; v < views; v++) {
+        const frame_target *const to = &targets[v];
+        float *const gradient = by_depth ? planes_of_view(f, by_depth, 1, v) : NULL;
         images[v] = (gs_loss_image){
-            .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
-            .result = targets[v].result,
-            .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL};
+            .images = {width, height, to->pixels ? frame_color(f, v) : NULL, to->pixels, to->mask},
+            .result = to->result,
+            .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL,
+            .log_gain = to->log_gain,
+            .gain_sums = to->gain_sums,
+            .depth = to->depth ? planes_of_view(f, f->view.image.depth, 1, v) : NULL,
+            .depth_target = to->depth,
+            .depth_result = to->depth_result,
+            .depth_gradient = gradient,
+            .depth_weight = to->depth_weight};
+        if (!to->depth && gradient)
+            DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&f->view.camera) * sizeof *gradient, NULL));
+    }
     GS_CHECK(gs_loss(images, views, NULL));
-}
-
-void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
-                      bool with_gradient) {
-    const gs_view *view = &f->view;
-    const gs_depth_comparison depths = {view->camera.width,
-                                        view->camera.height,
-                                        planes_of_view(f, view->image.depth, 1, f->chosen),
-                                        target,
-                                        mask,
-                                        weight};
-    float *gradient =
-        with_gradient ? planes_of_view(f, planes(f, &f->depth_gradient, 1), 1, f->chosen) : NULL;
-    if (!target && gradient)
-        DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
-    if (target) GS_CHECK(gs_depth_loss(&depths, result, gradient, NULL));
-}
-
-static gs_exposed exposed(const frame *f, const float *log_gain) {
-    return (gs_exposed){f->view.camera.width, f->view.camera.height, log_gain,
-                        planes_of_view(f, f->view.image.color, GS_CHANNELS, f->chosen)};
-}
-
-void frame_expose(frame *f, const float *log_gain) {
-    const gs_exposed image = exposed(f, log_gain);
-    float *corrected = planes_of_view(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS, f->chosen);
-    GS_CHECK(gs_exposure(&image, corrected, NULL));
-    f->compared[f->chosen] = corrected;
-}
-
-void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
-    const gs_exposed image = exposed(f, log_gain);
-    float *gradient = planes_of_view(f, f->color_gradient.memory, GS_CHANNELS, f->chosen);
-    GS_CHECK(gs_exposure_backward(&image, gradient, sums, NULL));
 }
 
 void frame_set_gradient(frame *f, const float *gradient) {
@@ -303,7 +278,8 @@ bool frame_picture(const frame *f, image *out, fault *why) {
 // ---- quality
 
 bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
-    frame_loss(f, &(frame_target){view->pixels, view->mask, device_result}, false);
+    frame_loss(f, &(frame_target){.pixels = view->pixels, .mask = view->mask, .result = device_result},
+               false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
     image picture;

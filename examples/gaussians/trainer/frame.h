@@ -78,11 +78,16 @@ candidate_list blend_candidates(void);
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
 // device ends the program.
 
-// What frame_loss compares a camera's image with, and where it writes.
+// What frame_loss compares a camera's image with, and where it writes: on the device, as in gs_loss_image.
 typedef struct frame_target {
-    const uint8_t *pixels; // device: [height][width][GS_CHANNELS]
-    const uint8_t *mask;   // device: [height][width], or NULL
-    double *result;        // device: 3 doubles, see gs_loss
+    const uint8_t *pixels; // [height][width][GS_CHANNELS]; NULL: of depth alone
+    const uint8_t *mask;   // [height][width], or NULL
+    double *result;        // [3]
+    const float *log_gain; // [GS_EXPOSURE_VALUES], or NULL
+    float *gain_sums;      // [GS_EXPOSURE_SUMS], with log_gain
+    const float *depth;    // [height][width]; NULL: the gradient by depth, if there is one, is 0
+    double *depth_result;  // [1]
+    float depth_weight;
 } frame_target;
 
 // The screen-space gradient that a backward pass leaves.
@@ -92,11 +97,9 @@ typedef struct frame {
     stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below, or lie in its memory
     gs_gradient gradient; // likewise
-    device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, corrected, depth,
-        depth_gradient;
-    const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
-    screen_gradient screen;              // set by the caller: what the backward pass leaves
-    bool with_depth;                     // set by the caller: the image has inverse depth
+    device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, depth, depth_gradient;
+    screen_gradient screen; // set by the caller: what the backward pass leaves
+    bool with_depth;        // set by the caller: the image has inverse depth
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
     // NULL: the frame has its own.
     gs_splat *projected;
@@ -104,7 +107,6 @@ typedef struct frame {
     // What frame_queue_views was given, and its results:
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t views;   // 0: one camera
-    int32_t chosen;  // the camera of the next calls that take one; 0 after each picture
     int64_t repeats; // pictures that frame_settle refused
 } frame;
 
@@ -113,33 +115,21 @@ void frame_close(frame *f);
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
 // Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
-// (gs_view.views). frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
-// are then called for each camera, f->chosen. Other calls take all cameras at once; the gradient by the camera
-// is of one camera only.
+// (gs_view.views). frame_settle must follow. The gradient by the camera is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
-// How many cameras the last picture has.
+// How many cameras the last picture has, and the colours of one of them (device).
 int32_t frame_views(const frame *f);
+const float *frame_color(const frame *f, int32_t view);
 // Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
 // room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
-// Compares the image of each camera with its target, one after another in `targets`.
+// Compares the image of each camera, and with_depth its depth, with its target, one after another in `targets`.
 void frame_loss(frame *f, const frame_target *targets, bool with_gradient);
-// With depth: compares it with target (device, [height][width]; NULL: the gradient is 0, without a result). result: a double on the device, see
-// gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
-void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
-                      bool with_gradient);
-// Corrects the image's colours for the frame_loss that follows by gains (device, see gs_exposure).
-// f->view.image stays.
-void frame_expose(frame *f, const float *log_gain);
-// After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
-// sums: device, [GS_EXPOSURE_SUMS].
-void frame_expose_backward(frame *f, const float *log_gain, float *sums);
 // Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
-// The backward blend, from the gradient of frame_loss or frame_set_gradient, and with depth also from that of
-// frame_depth_loss.
+// The backward blend, from the gradients of frame_loss or frame_set_gradient.
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);

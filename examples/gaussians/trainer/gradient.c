@@ -4,19 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-// ---- terms of the loss (LOSS_TERMS): whether a view has it; queue the v-th view's, which adds the gradient and writes results
-// at t->waiting + view
+// ---- terms of the loss (LOSS_TERMS): whether a view has it; what frame_loss compares the v-th view with, and where the
+// result is written, at t->waiting + view
 
 static bool has_depth(const target_view *view) {
     return view->depth || view->depth_on_host;
 }
 
-static void queue_depth(trainer *t, const step_views *of, int32_t v) {
-    const target_view *const view = of->view[v];
+static void add_depth(trainer *t, const step_views *of, int32_t v, frame_target *to) {
     const int64_t place = t->waiting + of->before + v;
-    if (t->one.f.with_depth)
-        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[place].depth,
-                         t->results[place].depth, true);
+    if (!t->one.f.with_depth) return;
+    to->depth = of->view[v]->depth;
+    to->depth_result = t->results[place].depth;
+    to->depth_weight = (float)t->weights[place].depth;
 }
 
 // ---- what all ways to a gradient read: the Gaussians and the pictures of a step
@@ -254,24 +254,25 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
     bool settled;
     do {
         frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
-        for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
-            const int32_t v = f->chosen;
-            targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
-                                        t->results[t->waiting + of->before + v].color};
-            if (of->exposure[v]) frame_expose(f, of->exposure[v]);
+        for (int32_t v = 0; v < of->count; v++) {
+            targets[v] =
+                (frame_target){.pixels = trainer_target(t, of, v, of->view[v]),
+                               .mask = of->view[v]->mask,
+                               .result = t->results[t->waiting + of->before + v].color,
+                               .log_gain = of->exposure[v],
+                               .gain_sums = frame_exposure_sums(t) + (of->before + v) * GS_EXPOSURE_SUMS};
+#define ADD(name, results, first, part, unit, call, has, add) add(t, of, v, &targets[v]);
+            LOSS_TERMS(ADD)
+#undef ADD
         }
         frame_loss(f, targets, true);
-#define QUEUE(name, results, first, part, unit, call, has, queue) queue(t, of, f->chosen);
-        for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
-            LOSS_TERMS(QUEUE)
-        }
-#undef QUEUE
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
         settled = frame_settle(f);
         t->report.waited += seconds_now() - began;
     } while (!settled);
+    stage_clock_mark(f->clock, STAGE_LOSS);
     return true;
 }
 
@@ -279,19 +280,11 @@ float *frame_exposure_sums(trainer *t) {
     return device_buffer_reserve(&t->one.exposure_sums, GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float));
 }
 
-void frame_expose_views(trainer *t, const step_views *of, float *sums) {
-    for (int32_t v = 0; v < of->count; v++) {
-        if (!of->exposure[v]) continue;
-        t->one.f.chosen = v;
-        frame_expose_backward(&t->one.f, of->exposure[v], sums + v * GS_EXPOSURE_SUMS);
-    }
-    stage_clock_mark(t->one.f.clock, STAGE_LOSS);
-}
-
 // After the sums of all views: a step moves the gains of others.
-void frame_step_exposures(trainer *t, const step_views *of, const float *sums) {
+void frame_step_exposures(trainer *t, const step_views *of) {
     for (int32_t v = 0; v < of->count; v++)
-        if (of->exposure[v]) GS_CHECK(exposures_step(t, of, v, sums + v * GS_EXPOSURE_SUMS));
+        if (of->exposure[v])
+            GS_CHECK(exposures_step(t, of, v, frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS));
 }
 
 void frame_queue_backward(trainer *t, const step_views *of) {
@@ -353,13 +346,11 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
                             const gs_view **view, const float **mean2d) {
     frame_gradient *const one = &t->one;
     frame *const f = &one->f;
-    float *const sums = frame_exposure_sums(t);
     frame_project_all(t, of, gaussians);
     for (int32_t v = 0; v < of->count; v++) {
         const step_views own = step_views_of(of, v, v + 1);
         f->projected = one->all.splats + v * gaussians->count;
         if (!frame_queue_loss(t, &own, gaussians)) return false;
-        frame_expose_views(t, &own, sums + v * GS_EXPOSURE_SUMS);
         if (of->only_loss) continue;
         frame_queue_backward(t, &own);
         // To the moments of all views.
@@ -367,7 +358,7 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
                                      f->gradient.splat_grad, (size_t)gaussians->count * sizeof(gs_splat_grad),
                                      cudaMemcpyDeviceToDevice, NULL));
     }
-    frame_step_exposures(t, of, sums);
+    frame_step_exposures(t, of);
     if (!of->only_loss) frame_project_all_backward(t, of, view, mean2d);
     return true;
 }
@@ -375,12 +366,10 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
 static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
     const gs_gaussians gaussians = trainer_gaussians(t, of);
-    float *const sums = frame_exposure_sums(t);
     f->with_depth = trainer_weigh(t, of);
     if (t->one.one_by_one) return take_one_by_one(t, of, &gaussians, view, mean2d);
     if (!frame_queue_loss(t, of, &gaussians)) return false;
-    frame_expose_views(t, of, sums);
-    frame_step_exposures(t, of, sums);
+    frame_step_exposures(t, of);
     if (of->only_loss) return true;
     frame_queue_backward(t, of);
     if (of->adam)

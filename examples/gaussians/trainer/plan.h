@@ -16,7 +16,7 @@ C_LINKAGE_BEGIN
 // doubles that a view leaves on the device, the term first. first: its weight at the first step, in a scene of default_extent;
 // in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. call: for
 // --check-finite. has, queue: gradient.c's functions: whether a view has it, and how it is queued.
-#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_depth_loss", has_depth, queue_depth) /* Kerbl et al. 2024 */
+#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_loss", has_depth, add_depth) /* Kerbl et al. 2024 */
 
 typedef struct loss_weights { // at the first step; 0: none
 #define LOSS_WEIGHT(name, results, first, part, unit, call, has, queue) double name;

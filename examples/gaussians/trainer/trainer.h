@@ -243,7 +243,7 @@ bool exposures_open(trainer *t, fault *why);
 // later. Then waits for the device.
 void exposures_settle(trainer *t);
 void exposures_close(trainer *t);
-// Queues a step of the gains of the v-th view. sums: device, of gs_exposure_backward.
+// Queues a step of the gains of the v-th view. sums: device, gs_loss_image.gain_sums.
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums);
 
 // The Gaussians that a step renders.
@@ -257,11 +257,10 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
 // The parts of a gradient, each of the views: queue the forward pass and the loss (false after ranks_fail); the
-// sums of gs_exposure_backward, [count][GS_EXPOSURE_SUMS]; a step by those of all views; the backward blend.
+// gs_loss_image.gain_sums of a step's views; a step by those of all views; the backward blend.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
 float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
-void frame_expose_views(trainer *t, const step_views *of, float *sums);
-void frame_step_exposures(trainer *t, const step_views *of, const float *sums);
+void frame_step_exposures(trainer *t, const step_views *of);
 void frame_queue_backward(trainer *t, const step_views *of);
 // For views that are projected together and rendered apart, into t->one: views first .. end - 1 of a step; the projection of
 // all, and its adjoint, from the moments of all.

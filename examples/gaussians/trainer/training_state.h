@@ -166,7 +166,7 @@ struct training_state {
     gs_gaussians gaussians, first_moment, second_moment;
     parameter_average average; // of the last steps
     float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
-    // Device: for each view the logarithms of the gains that correct its colours (gs_exposure),
+    // Device: for each view the logarithms of the gains that correct its colours (gs_loss_image),
     // [exposures][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
     int64_t exposures;
     exposure_rule exposed;

@@ -6,6 +6,14 @@
 #include <device.h>
 #include <vector>
 
+// `count` values of the device. Waits for all work.
+template <typename T>
+std::vector<T> downloaded(const T *from, size_t count) {
+    std::vector<T> values(count);
+    device_download(values.data(), from, count * sizeof(T));
+    return values;
+}
+
 template <typename T>
 class device_vector {
   public:
@@ -19,12 +27,7 @@ class device_vector {
     device_vector &operator=(const device_vector &) = delete;
 
     T *data() const { return memory; }
-    // Waits for all work.
-    std::vector<T> read() const {
-        std::vector<T> values(size);
-        device_download(values.data(), memory, size * sizeof(T));
-        return values;
-    }
+    std::vector<T> read() const { return downloaded(memory, size); }
 
   private:
     T *memory;

@@ -85,6 +85,13 @@ reference_gaussians device_gaussians::read() const {
     return reference_gaussians_from_floats(&floats);
 }
 
+std::vector<double> device_gaussians::values() const {
+    reference_gaussians got = read();
+    const std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
+    reference_gaussians_destroy(&got);
+    return out;
+}
+
 kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
     : choice(choice_), context(context_), scene(scene_of(choice)), gaussians(scene.gaussians),
       splats(size_t(choice.count)), color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
@@ -118,9 +125,9 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
     return splat_grad.read();
 }
 
-reference_decisions kernel_frame::decisions() const {
+held_decisions kernel_frame::decisions() const {
     const gs_tile_ranges &ranges = view.ranges;
-    reference_decisions taken = {};
+    held_decisions taken;
     const std::vector<gs_splat> seen = splats.read();
     taken.splats =
         static_cast<reference_splat_decisions *>(calloc(size_t(choice.count) + 1, sizeof *taken.splats));

@@ -5,14 +5,10 @@
 #define TESTS_KERNEL_FRAME_H
 
 #include "device_vector.h"
-#include "distwar_gs.h"
+#include "expect_status.h"
 #include "reference.h"
-#include <gtest/gtest.h>
 #include <memory>
 #include <vector>
-
-#define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
-#define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
 
 // gs_gaussians on the device, all zeros at first; and there and back from the reference's. With colours or
 // covariances, the arrays that these replace are NULL, and read back as zeros.
@@ -21,7 +17,8 @@ class device_gaussians {
     device_gaussians(int64_t count, int sh_degree, bool color = false, bool covariance = false);
     explicit device_gaussians(const reference_gaussians &values);
     const gs_gaussians *get() const { return &gaussians; }
-    reference_gaussians read() const; // the caller destroys it
+    reference_gaussians read() const;   // the caller destroys it
+    std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
 
   private:
     std::vector<float * gs_gaussians::*> members; // those that are not NULL, in the order of the arrays
@@ -56,6 +53,17 @@ struct own_view : gs_view {
     gs_context *context;
 };
 
+// What kernels decided, which frees itself.
+struct held_decisions : reference_decisions {
+    held_decisions() : reference_decisions{} {}
+    ~held_decisions() { reference_decisions_destroy(this); }
+    held_decisions(held_decisions &&other) : held_decisions() { *this = std::move(other); }
+    held_decisions &operator=(held_decisions &&other) {
+        std::swap<reference_decisions>(*this, other);
+        return *this;
+    }
+};
+
 // The constructor runs every stage up to the image.
 class kernel_frame {
   public:
@@ -82,14 +90,43 @@ class kernel_frame {
     // What the kernels decided: culling and colour signs from the splats, lists from the view, every
     // pixel's path from a replay of the blend. The clamps of ratios, which the kernels do not report, are the
     // reference's own.
-    reference_decisions decisions() const;
+    held_decisions decisions() const;
     std::vector<reference_splat> reference_splats(const reference_decisions &held) const;
     // What the reference blends, with the kernels' decisions.
     reference_blend blend(const reference_decisions &held, const std::vector<reference_splat> &of) const;
 };
 
+// Of gs_loss, without gains and depth.
+inline gs_loss_image loss_image(const gs_comparison &images, double *result, float *gradient) {
+    gs_loss_image image = {};
+    image.images = images, image.result = result, image.color_gradient = gradient;
+    return image;
+}
+
 // |a - b| / |b|; NaN if anything is not finite, so that no comparison with it holds. 0 / 0 is 0.
 double relative_norm(const std::vector<double> &a, const std::vector<double> &b);
+template <typename A, typename B>
+double relative_norm(const std::vector<A> &a, const std::vector<B> &b) {
+    return relative_norm(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()));
+}
+
+// Each of the moments first .. last - 1 of all splats, as gs_render_backward leaves them, agrees with what the reference's
+// gradients say; where `is_summed` is false it is 0.
+template <typename IsSummed>
+void expect_moments(const std::vector<float> &got, const std::vector<reference_splat> &splats,
+                    const std::vector<reference_splat_gradient> &gradients, int first, int last,
+                    const IsSummed &is_summed) {
+    std::vector<double> expected(splats.size() * GS_SPLAT_GRAD_STRIDE);
+    for (size_t i = 0; i < splats.size(); i++)
+        if (splats[i].decisions.visible)
+            reference_splat_grad(&splats[i], &gradients[i], &expected[i * GS_SPLAT_GRAD_STRIDE]);
+    for (int k = first; k < last; k++) {
+        std::vector<double> of_kernel, of_reference;
+        for (size_t i = size_t(k); i < expected.size(); i += GS_SPLAT_GRAD_STRIDE)
+            of_kernel.push_back(got[i]), of_reference.push_back(is_summed(k) ? expected[i] : 0);
+        EXPECT_LE(relative_norm(of_kernel, of_reference), 1e-4) << "moment " << k;
+    }
+}
 
 std::vector<float> random_floats(uint64_t seed, size_t count, float low, float high);
 

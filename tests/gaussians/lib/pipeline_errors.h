@@ -40,8 +40,8 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
-    const gs_loss_image image = {
-        {width, height, frame.color.data(), target.data(), nullptr}, result.data(), d_color.data()};
+    const gs_loss_image image = loss_image({width, height, frame.color.data(), target.data(), nullptr},
+                                           result.data(), d_color.data());
     EXPECT_GS_OK(gs_loss(&image, 1, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
@@ -53,7 +53,7 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
     EXPECT_GS_OK(gs_backward(&frame.view, &gradient, policy, NULL));
 
-    reference_decisions taken = frame.decisions();
+    const held_decisions taken = frame.decisions();
     const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
     const std::vector<double> weight_of_depth(depth_weight.begin(), depth_weight.end());
     const reference_problem problem = {
@@ -128,7 +128,6 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     reference_gaussians_destroy(&got);
     reference_gaussians_destroy(&expected.gradients);
     reference_image_destroy(&expected.image);
-    reference_decisions_destroy(&taken);
     return out;
 }
 

@@ -8,7 +8,8 @@
 namespace {
 
 struct outcome {
-    std::vector<float> image, splats, gradients, mean2d, camera;
+    std::vector<float> image, splats, mean2d, camera;
+    std::vector<double> gradients;
 };
 
 // All that a step makes of the frame's Gaussians as they are now, by sums that do not depend on the order.
@@ -29,17 +30,13 @@ outcome step_of(const kernel_frame &frame) {
     EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
     outcome out;
     const auto read = [](const void *from, size_t size) {
-        std::vector<float> values(size);
-        device_download(values.data(), from, size * sizeof(float));
-        return values;
+        return downloaded(static_cast<const float *>(from), size);
     };
     out.image = read(view.image.color, size_t(3 * frame.pixels()));
     out.splats = read(view.splats, size_t(frame.choice.count) * sizeof(gs_splat) / sizeof(float));
     out.camera = read(gradient.camera, sizeof(gs_camera_gradient) / sizeof(float));
     out.mean2d = mean2d.read();
-    reference_gaussians all = gradients.read();
-    out.gradients.assign(all.mean, all.mean + reference_gaussians_values(&all));
-    reference_gaussians_destroy(&all);
+    out.gradients = gradients.values();
     return out;
 }
 

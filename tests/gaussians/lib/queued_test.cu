@@ -34,26 +34,23 @@ class queued_frame {
         loss(context);
     }
     void loss(gs_context *context) {
-        const gs_loss_image image = {
-            {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
-            result.data(),
-            d_color.data()};
+        const gs_loss_image image =
+            loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
+                       result.data(), d_color.data());
         EXPECT_GS_OK(gs_loss(&image, 1, context));
     }
     void backward(gs_context *context) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, context)); }
 
     std::vector<float> picture() const {
-        std::vector<float> out(size_t(4 * stages.pixels()));
-        device_download(out.data(), view.image.color, size_t(3 * stages.pixels()) * sizeof(float));
-        device_download(out.data() + 3 * stages.pixels(), view.image.transmittance,
-                        size_t(stages.pixels()) * sizeof(float));
+        const size_t pixels = size_t(stages.pixels());
+        std::vector<float> out = downloaded(view.image.color, 3 * pixels);
+        const std::vector<float> behind = downloaded(view.image.transmittance, pixels);
+        out.insert(out.end(), behind.begin(), behind.end());
         return out;
     }
     // All of them, with mean2d.
     std::vector<double> gradient_values() const {
-        reference_gaussians got = gradients.read();
-        std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
-        reference_gaussians_destroy(&got);
+        std::vector<double> out = gradients.values();
         const std::vector<float> seen = mean2d.read();
         out.insert(out.end(), seen.begin(), seen.end());
         return out;
@@ -70,13 +67,6 @@ class queued_frame {
     own_view view;
     gs_gradient gradient{};
 };
-
-template <typename T>
-std::vector<T> downloaded(const T *from, size_t count) {
-    std::vector<T> out(count);
-    device_download(out.data(), from, count * sizeof(T));
-    return out;
-}
 
 class Queued : public testing::TestWithParam<scene_choice> {};
 
@@ -194,15 +184,12 @@ TEST(QueuedEdges, SeveralPassesMayWaitToBeSettled) {
 TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
     queued_frame f(some_scene, 0), another(some_scene, 0);
     filled_context other;
-    const auto refused = [&](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
-    };
-    refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
+    expect_refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
     f.forward(NULL);
-    refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
+    expect_refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
     for (int k = 0; k < 64; k++) ASSERT_GS_OK(gs_bin(&another.view, NULL));
-    refused(gs_settle(&f.view, NULL), "gs_settle: gs_bin was not queued in this context, or too many since");
+    expect_refused(gs_settle(&f.view, NULL),
+                   "gs_settle: gs_bin was not queued in this context, or too many since");
     EXPECT_GS_OK(gs_settle(&another.view, NULL));
 }
 

@@ -78,13 +78,6 @@ T *allocate(int64_t values) {
     return static_cast<T *>(taken.back());
 }
 
-template <typename T>
-std::vector<T> read(const T *from, int64_t values) {
-    std::vector<T> out(static_cast<size_t>(values));
-    device_download(out.data(), from, out.size() * sizeof(T));
-    return out;
-}
-
 int faults = 0;
 void expect(bool good, const char *what, double value, double limit) {
     printf("  %-52s %.2e  (limit %.1e)%s\n", what, value, limit, good ? "" : "  FAILED");
@@ -162,7 +155,7 @@ int main(int argc, char **argv) {
            double(view.memory.bytes) / 1e9, now() - began);
 
     const int tiles_x = view.ranges.tiles_x, tiles = tiles_x * view.ranges.tiles_y;
-    const std::vector<int64_t> begin = read(view.ranges.tile_begin, tiles + 1);
+    const std::vector<int64_t> begin = downloaded(view.ranges.tile_begin, tiles + 1);
     expect(begin[size_t(tiles)] == view.ranges.isects, "pairs that lists do not have",
            double(view.ranges.isects - begin[size_t(tiles)]), 0);
     expect(double(view.ranges.isects) >= argument(7, 0), "pairs", double(view.ranges.isects), argument(7, 0));
@@ -192,10 +185,10 @@ int main(int argc, char **argv) {
 
     // The reference: every splat, and which of the sampled tiles it reaches.
     began = now();
-    const host_scene host = {read(sets[0].mean, 3 * n),
-                             read(sets[0].log_scale, 3 * n),
-                             read(sets[0].quaternion, 4 * n),
-                             read(sets[0].opacity_logit, n),
+    const host_scene host = {downloaded(sets[0].mean, 3 * n),
+                             downloaded(sets[0].log_scale, 3 * n),
+                             downloaded(sets[0].quaternion, 4 * n),
+                             downloaded(sets[0].opacity_logit, n),
                              w,
                              reference_camera_from_floats(&w.camera)};
     const double slack = 1e-4 + 2e-7 * std::max(width, height); // floats of pixels have that much
@@ -234,7 +227,7 @@ int main(int argc, char **argv) {
         const int columns = std::min(int(GS_TILE_SIZE), width - x0),
                   rows = std::min(int(GS_TILE_SIZE), height - y0);
         const int64_t length = begin[size_t(tile) + 1] - begin[size_t(tile)];
-        std::vector<uint32_t> list = read(view.ranges.splat_index + begin[size_t(tile)], length), near;
+        std::vector<uint32_t> list = downloaded(view.ranges.splat_index + begin[size_t(tile)], length), near;
         for (const auto &part : found)
             if (part.count(tile)) near.insert(near.end(), part.at(tile).begin(), part.at(tile).end());
         entries += length;
@@ -281,7 +274,7 @@ int main(int argc, char **argv) {
         for (int c = 0; c < w.channels; c++)
             for (int y = 0; y < rows; y++) {
                 const std::vector<float> got =
-                    read(view.image.color + c * pixels + int64_t(y0 + y) * width + x0, columns);
+                    downloaded(view.image.color + c * pixels + int64_t(y0 + y) * width + x0, columns);
                 for (int x = 0; x < columns; x++) {
                     weights.push_back((x0 + x + 2 * (y0 + y) + c) % 5 - 2);
                     if (image.margin[y * columns + x] < 10 * slack) continue;
@@ -324,10 +317,10 @@ int main(int argc, char **argv) {
         const char *name;
         std::vector<float> values;
         int stride, width, first;
-    } groups[] = {{"gradient by means", read(sets[1].mean, 3 * n), 3, 3, 0},
-                  {"gradient by log scales", read(sets[1].log_scale, 3 * n), 3, 3, 3},
+    } groups[] = {{"gradient by means", downloaded(sets[1].mean, 3 * n), 3, 3, 0},
+                  {"gradient by log scales", downloaded(sets[1].log_scale, 3 * n), 3, 3, 3},
                   {"gradient by colours", colors_of(sets[1]), w.channels, 3, 6},
-                  {"gradient by opacity logits", read(sets[1].opacity_logit, n), 1, 1, 9}};
+                  {"gradient by opacity logits", downloaded(sets[1].opacity_logit, n), 1, 1, 9}};
     for (const auto &group : groups) {
         std::vector<double> got, expected;
         for (const auto &[i, values] : wanted) {

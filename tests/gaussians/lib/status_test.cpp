@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "check.h"
+#include "context.h"
 
 #include <gtest/gtest.h>
 #include <math.h>

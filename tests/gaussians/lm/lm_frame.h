@@ -44,7 +44,6 @@ struct lm_frame : kernel_frame {
         lm.base = doubles(color.read());
         weigh();
     }
-    ~lm_frame() { reference_decisions_destroy(&taken); }
 
     // Of the reference's residuals, each of one pixel's colour alone: J^T J = C^T diag(weight) C, J^T F = C^T slope.
     void weigh() {
@@ -112,7 +111,7 @@ struct lm_frame : kernel_frame {
 
     device_vector<float> weight, slope, tangents, change, squares;
     device_vector<gs_splat_grad> splat_grad;
-    reference_decisions taken;
+    held_decisions taken;
     LmProblem lm{};
 };
 

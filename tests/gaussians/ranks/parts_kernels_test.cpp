@@ -232,13 +232,18 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
         const device_vector<uint8_t> target(picture), mask(counts);
         const device_vector<double> result(3);
         for (const uint8_t *const used : {(const uint8_t *)nullptr, (const uint8_t *)mask.data()}) {
-            gs_comparison images = {width, height, whole_color.data(), target.data(), used};
-            const gs_loss_image image = {images, result.data(), gradient.data()};
+            const device_vector<float> log_gain(std::vector<float>{0.25f, -0.5f, 0.125f}),
+                sums(GS_EXPOSURE_SUMS);
+            gs_loss_image image = loss_image({width, height, whole_color.data(), target.data(), used},
+                                             result.data(), gradient.data());
+            image.log_gain = log_gain.data(), image.gain_sums = sums.data();
             ASSERT_GS_OK(gs_loss(&image, 1, NULL));
+            const std::vector<float> whole_sums = sums.read();
             const std::vector<float> whole = gradient.read();
             const std::vector<double> whole_result = result.read();
             for (int cut = 0; cut < rows_of_tiles; cut++) {
                 double sum[3] = {};
+                const device_vector<double> gain_rows(size_t(rows_of_tiles) * GS_EXPOSURE_SUMS);
                 for (const gs_rows rows : {gs_rows{0, cut}, gs_rows{cut, rows_of_tiles}}) {
                     if (rows.begin == rows.end) continue;
                     const int first = rows.begin * GS_TILE_SIZE,
@@ -249,8 +254,8 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
                         if (y < first - LOSS_HALO || y >= last + LOSS_HALO) known[i] = NAN;
                     }
                     const device_vector<float> part_color(known), part(3 * pixels);
-                    images.color = part_color.data();
-                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, result.data(), part.data(), NULL));
+                    image.images.color = part_color.data(), image.color_gradient = part.data();
+                    ASSERT_GS_OK(libgs_loss_rows(&image, rows, gain_rows.data(), NULL));
                     const std::vector<float> got = part.read();
                     const std::vector<double> share = result.read();
                     for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
@@ -262,11 +267,13 @@ TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
                     }
                 }
                 for (int k = 0; k < 3; k++) EXPECT_NEAR(sum[k], whole_result[size_t(k)], 1e-12);
+                ASSERT_GS_OK(libgs_gain_sums(gain_rows.data(), rows_of_tiles, sums.data(), NULL));
+                EXPECT_EQ(sums.read(), whole_sums);
             }
         }
-        const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
-        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, result.data(), nullptr, NULL),
-                  GS_INVALID_ARGUMENT);
+        const gs_loss_image image =
+            loss_image({width, height, whole_color.data(), target.data(), nullptr}, result.data(), nullptr);
+        EXPECT_EQ(libgs_loss_rows(&image, {0, rows_of_tiles + 1}, NULL, NULL), GS_INVALID_ARGUMENT);
         EXPECT_STREQ(gs_last_error(), "libgs_loss_rows: rows must be a range of the rows of tiles");
     }
 }

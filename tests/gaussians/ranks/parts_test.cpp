@@ -58,9 +58,8 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
                                   nullptr};
     const device_vector<double> result(3);
-    const gs_loss_image image = {images, result.data(), d_color};
-    return (rows ? libgs_loss_rows(&images, *rows, result.data(), d_color, NULL)
-                 : gs_loss(&image, 1, NULL)) == GS_OK;
+    const gs_loss_image image = loss_image(images, result.data(), d_color);
+    return (rows ? libgs_loss_rows(&image, *rows, NULL, NULL) : gs_loss(&image, 1, NULL)) == GS_OK;
 }
 
 bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {

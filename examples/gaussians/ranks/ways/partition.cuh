@@ -9,7 +9,7 @@
 //   put(item, i, place)    writes it
 #pragma once
 
-#include "check.h"
+#include "context.h"
 #include "gpu/block_layout.h"
 #include "gpu/scan_sort.h"
 #include "launch.cuh"

@@ -152,8 +152,8 @@ typedef struct part_buffers {
     device_buffer pixels;
     device_buffer numbers; // where packed segments begin, pairs of rows
     // A step of training:
-    device_buffer corrected, mean2d;
-    device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
+    device_buffer mean2d;
+    device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_loss_rows
     device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
     // Density control:
     device_buffer density_workspace, given, taken;

@@ -105,26 +105,17 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     trainer *const t = context;
     parts *const s = t->state->kept;
     const int32_t v = image->view;
-    const size_t index = s->of->index[v], values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
+    const size_t index = s->of->index[v];
     const target_view *view = s->of->view[v];
     // An upload waits for the device, without a look at the other ranks.
     if (!view->pixels && !picture_cache_has(t->pictures, index) && !ranks_wait(group, stream)) return false;
     if (!view->pixels) view = picture_cache_view(t->pictures, index);
-    const gs_exposed exposed = {.log_gain = s->of->exposure[v],
-                                .color = image->color,
-                                .width = image->width,
-                                .height = image->height};
-    const float *compared = image->color;
-    if (exposed.log_gain) {
-        float *const corrected = device_buffer_reserve(&s->buffers.corrected, values * sizeof(float));
-        GS_CHECK(gs_exposure(&exposed, corrected, NULL));
-        compared = corrected;
-    }
-    const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
-                                  view->mask};
-    GS_CHECK(libgs_loss_rows(&images, image->rows, t->results[t->waiting + v].color, image->d_color, NULL));
-    if (exposed.log_gain)
-        GS_CHECK(libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
+    const gs_loss_image compared = {
+        .images = {image->width, image->height, image->color, trainer_target(t, s->of, v, view), view->mask},
+        .result = t->results[t->waiting + v].color,
+        .color_gradient = image->d_color,
+        .log_gain = s->of->exposure[v]};
+    GS_CHECK(libgs_loss_rows(&compared, image->rows, compared.log_gain ? gain_rows_of(s, v) : NULL, NULL));
     return true;
 }
 
@@ -136,7 +127,7 @@ static bool step_gains(trainer *t, parts *s, int64_t row_values) {
     if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
     for (int32_t v = 0; v < s->of->count; v++) {
         if (!s->of->exposure[v]) continue;
-        GS_CHECK(libgs_exposure_sum(gain_rows_of(s, v), tile_rows(s), sums, NULL));
+        GS_CHECK(libgs_gain_sums(gain_rows_of(s, v), tile_rows(s), sums, NULL));
         GS_CHECK(exposures_step(t, s->of, v, sums));
     }
     return true;
@@ -285,7 +276,7 @@ static bool render(const training_state *state, const shown_views *shown, size_t
     const gs_camera *const camera = &shown->views[index].camera;
     const int64_t values = GS_CHANNELS * (int64_t)camera->width * camera->height;
     const size_t bytes = (size_t)values * sizeof(float);
-    float *const color = device_buffer_reserve(&f->corrected, bytes);
+    float *const color = device_buffer_reserve(&f->color_gradient, bytes); // there is no gradient
     part_batch batch = {.gaussians = state->gaussians,
                         .sh_degree_used = state->gaussians.sh_degree,
                         .views = 1,
@@ -296,7 +287,7 @@ static bool render(const training_state *state, const shown_views *shown, size_t
     const ranks_reduction sum = {color, values, RANKS_FLOAT, RANKS_SUM};
     memcpy(batch.background, shown->background, sizeof batch.background);
     device_clear(color, bytes);
-    f->view.camera = *camera, f->view.image.color = color, f->compared[0] = color;
+    f->view.camera = *camera, f->view.image.color = color;
     return parts_render(state->kept, &batch) && ranks_all_reduce(state->group, &sum, NULL) &&
            ranks_wait(state->group, NULL);
 }

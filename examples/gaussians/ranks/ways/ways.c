@@ -35,7 +35,7 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
     return of->count * rank / ranks_count(t->group);
 }
 
-static bool render_own(trainer *t, const step_views *own, float *sums) {
+static bool render_own(trainer *t, const step_views *own) {
     const gs_view *const all = &t->one.all;
     const int64_t before = own->before * all->gaussians.count;
     frame *const f = &t->one.f;
@@ -46,7 +46,6 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
         return true;
     }
     if (!frame_queue_loss(t, own, &all->gaussians)) return false;
-    frame_expose_views(t, own, sums + own->before * GS_EXPOSURE_SUMS);
     if (!own->only_loss) frame_queue_backward(t, own);
     return true;
 }
@@ -80,11 +79,11 @@ static bool gradient(trainer *t, const step_views *of, const gs_view **view, con
     t->one.f.with_depth = trainer_weigh(t, of);
     if (exposes) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
     frame_project_all(t, of, &gaussians);
-    if (!render_own(t, &own, sums)) return false;
+    if (!render_own(t, &own)) return false;
     // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
     const ranks_reduction sum = {sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
     if (exposes && !ranks_all_reduce(t->group, &sum, NULL)) return false;
-    frame_step_exposures(t, of, sums);
+    frame_step_exposures(t, of);
     if (of->only_loss) return true;
     if (!exchange_moments(t, of)) return false;
     frame_project_all_backward(t, of, view, mean2d);

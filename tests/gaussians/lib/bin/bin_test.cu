@@ -20,7 +20,7 @@ class Bin : public testing::TestWithParam<scene_choice> {};
 TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     const kernel_frame frame(GetParam());
     const std::vector<gs_splat> splats = frame.splats.read();
-    reference_decisions taken = frame.decisions();
+    const held_decisions taken = frame.decisions();
     const std::vector<reference_splat> expected = frame.reference_splats(taken);
     const gs_tile_ranges &ranges = taken.ranges;
     const int tiles = ranges.tiles_x * ranges.tiles_y;
@@ -55,7 +55,6 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     }
     // Tiles that a splat touches only between pixel centres are listed too; they must be few.
     EXPECT_LE(held, needed + needed / 10 + 8);
-    reference_decisions_destroy(&taken);
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));
@@ -80,10 +79,8 @@ struct binned {
         EXPECT_GS_OK(gs_settle(&view, NULL));
         ranges = view.ranges, bucket_capacity = view.memory.bucket_capacity;
         const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
-        begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(ranges.isects));
-        device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
-        device_download(order.data(), ranges.tile_order, order.size() * sizeof(uint32_t));
-        device_download(index.data(), ranges.splat_index, index.size() * sizeof(uint32_t));
+        begin = downloaded(ranges.tile_begin, tiles + 1), order = downloaded(ranges.tile_order, tiles);
+        index = downloaded(ranges.splat_index, size_t(ranges.isects));
     }
     int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
 };

@@ -36,7 +36,6 @@ class channel_frame {
         wide_colors.assign(host_colors.begin(), host_colors.end());
         wide_background.assign(background.begin(), background.end());
     }
-    ~channel_frame() { reference_decisions_destroy(&taken); }
 
     reference_blend blend() const {
         reference_blend all = frame.blend(taken, splats);
@@ -78,7 +77,7 @@ class channel_frame {
     device_vector<float> colors, image, d_colors;
     std::vector<float> d_color, d_alpha, d_depth;
     device_vector<float> depth_gradient, abs_mean2d;
-    reference_decisions taken;
+    held_decisions taken;
     std::vector<reference_splat> splats;
     std::vector<double> wide_colors, wide_background;
 };
@@ -117,18 +116,9 @@ TEST_P(Channels, GradientsAgreeWithTheReferenceByEveryReduction) {
         SCOPED_TRACE(w);
         divide(&f.frame.view.ranges, w);
         const std::vector<float> all = f.backward({w.strategy, w.balance_threshold}, f.extras());
-        for (int k = GS_CHANNELS; k <= GS_SPLAT_GRAD_SUMS || (f.has_absolute() && k < GS_SPLAT_GRAD_STRIDE);
-             k++) {
-            std::vector<double> got, expected_of;
-            for (int64_t i = 0; i < f.frame.choice.count; i++) {
-                double expected[GS_SPLAT_GRAD_STRIDE] = {};
-                if (f.splats[i].decisions.visible)
-                    reference_splat_grad(&f.splats[i], &gradients[i], expected);
-                got.push_back(all[i * GS_SPLAT_GRAD_STRIDE + k]);
-                expected_of.push_back(expected[k]);
-            }
-            EXPECT_LE(relative_norm(got, expected_of), 1e-4) << "moment " << k;
-        }
+        expect_moments(all, f.splats, gradients, GS_CHANNELS,
+                       f.has_absolute() ? int(GS_SPLAT_GRAD_STRIDE) : GS_SPLAT_GRAD_SUMS + 1,
+                       [](int) { return true; });
         const auto of_colors = all.begin() + f.frame.choice.count * GS_SPLAT_GRAD_STRIDE;
         EXPECT_LE(relative_norm({of_colors, all.end()}, color_gradients), 1e-4) << "colours";
     }
@@ -148,16 +138,8 @@ TEST_P(Channels, GradientsWithoutExtrasAgreeToo) {
         SCOPED_TRACE(w);
         divide(&f.frame.view.ranges, w);
         const std::vector<float> all = f.backward({w.strategy, w.balance_threshold}, plain);
-        std::vector<double> got, expected_of;
-        for (int64_t i = 0; i < f.frame.choice.count; i++) {
-            double expected[GS_SPLAT_GRAD_STRIDE] = {};
-            if (f.splats[i].decisions.visible) reference_splat_grad(&f.splats[i], &gradients[i], expected);
-            for (int k = GS_CHANNELS; k < GS_SPLAT_GRAD_STRIDE; k++) {
-                got.push_back(all[i * GS_SPLAT_GRAD_STRIDE + k]);
-                expected_of.push_back(k < GS_SPLAT_GRAD_SUMS ? expected[k] : 0);
-            }
-        }
-        EXPECT_LE(relative_norm(got, expected_of), 1e-4);
+        expect_moments(all, f.splats, gradients, GS_CHANNELS, GS_SPLAT_GRAD_STRIDE,
+                       [](int k) { return k < GS_SPLAT_GRAD_SUMS; });
         const auto of_colors = all.begin() + f.frame.choice.count * GS_SPLAT_GRAD_STRIDE;
         EXPECT_LE(relative_norm({of_colors, all.end()}, color_gradients), 1e-4) << "colours";
     }
@@ -267,19 +249,15 @@ TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
 TEST(ChannelsOfAView, BadArgumentsAreNamed) {
     channel_frame f(small_scene, 5);
     gs_view &view = f.frame.view;
-    const auto refused = [&](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
-    };
     for (const int channels : {-1, GS_MAX_CHANNELS + 1}) {
         view.gaussians.channels = channels;
-        refused(gs_project(&view, NULL), "gs_project: channels must be in 0..1024");
-        refused(gs_render(&view, NULL), "gs_render: channels must be in 0..1024");
-        refused(gs_bin(&view, NULL), "gs_bin: channels must be in 0..1024");
+        expect_refused(gs_project(&view, NULL), "gs_project: channels must be in 0..1024");
+        expect_refused(gs_render(&view, NULL), "gs_render: channels must be in 0..1024");
+        expect_refused(gs_bin(&view, NULL), "gs_bin: channels must be in 0..1024");
     }
     view.gaussians.channels = 5, view.gaussians.color = NULL;
-    refused(gs_project(&view, NULL), "gs_project: color must be given unless there are 3 channels");
-    refused(gs_render(&view, NULL), "gs_render: color must be given unless there are 3 channels");
+    expect_refused(gs_project(&view, NULL), "gs_project: color must be given unless there are 3 channels");
+    expect_refused(gs_render(&view, NULL), "gs_render: color must be given unless there are 3 channels");
     view.gaussians.color = f.colors.data();
 
     const device_vector<float> d_color(f.d_color);
@@ -287,14 +265,15 @@ TEST(ChannelsOfAView, BadArgumentsAreNamed) {
     gs_gradient gradient = {};
     gradient.color = d_color.data();
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-    refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
-            "gs_render_backward: gaussians.color of the gradient must be given unless there are 3 channels");
+    expect_refused(
+        gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
+        "gs_render_backward: gaussians.color of the gradient must be given unless there are 3 channels");
     gradient.gaussians.color = f.d_colors.data();
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
     view.gaussians.channels = 33, gradient.abs_mean2d = f.abs_mean2d.data();
-    refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
-            "gs_render_backward: abs_mean2d needs 32 channels or fewer");
+    expect_refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
+                   "gs_render_backward: abs_mean2d needs 32 channels or fewer");
 }
 
 } // namespace

@@ -67,8 +67,8 @@ TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     const device_vector<uint8_t> target(
         std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
     const device_vector<double> result(3);
-    const gs_loss_image image = {
-        {width, height, frame.color.data(), target.data(), nullptr}, result.data(), nullptr};
+    const gs_loss_image image =
+        loss_image({width, height, frame.color.data(), target.data(), nullptr}, result.data(), nullptr);
     std::vector<double> first;
     for (int run = 0; run < runs; run++) {
         set_schedule(run);

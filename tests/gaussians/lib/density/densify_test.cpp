@@ -66,9 +66,7 @@ outcome densify(const scene &s, const gs_density_rules &r, const host_gaussians 
     const gs_gaussians to = after.get(), to_moments = after_moments.get();
     EXPECT_GS_OK(gs_density_move(&plan, &r, 0, &from, &to, nullptr));
     EXPECT_GS_OK(gs_density_move(&plan, &r, 1, &from_moments, &to_moments, nullptr));
-    std::vector<uint32_t> source(size_t(plan.count_after));
-    device_download(source.data(), plan.source, source.size() * sizeof(uint32_t));
-    return {after.read(), after_moments.read(), source};
+    return {after.read(), after_moments.read(), downloaded(plan.source, size_t(plan.count_after))};
 }
 
 // Rows of `got` that come from Gaussian i begin at `at`.

@@ -4,15 +4,11 @@
 #define TESTS_DENSITY_SCENE_H
 
 #include "device_vector.h"
-#include "distwar_gs.h"
+#include "expect_status.h"
 #include <cmath>
-#include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <vector>
-
-#define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
-#define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
 
 // The five arrays, in the order of gs_gaussians.
 struct host_gaussians {

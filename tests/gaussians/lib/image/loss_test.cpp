@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// gs_loss against the double-precision reference, and what must hold without one.
+// gs_loss, of colours, gains and depths, and gs_ssim against the double-precision reference, and what must hold without
+// one. gs_exposure_step against its formula.
 #include "filled_context.h"
-
-#include <distwar_gs.h>
-#include <reference.h>
+#include "kernel_frame.h"
 
 #include <algorithm>
 #include <deque>
 #include <functional>
-#include <gtest/gtest.h>
 #include <limits>
 #include <math.h>
 #include <random>
@@ -18,36 +16,104 @@ namespace {
 
 struct picture {
     int width, height;
-    std::vector<float> color;    // [3][height][width]
-    std::vector<uint8_t> target; // [height][width][3]
-    std::vector<uint8_t> mask;   // [height][width], or empty
+    std::vector<float> color;               // [3][height][width]
+    std::vector<uint8_t> target;            // [height][width][3]
+    std::vector<uint8_t> mask;              // [height][width], or empty
+    std::vector<float> log_gain;            // or empty
+    std::vector<float> depth, depth_target; // [height][width], or empty
+    float depth_weight = 0;
 
     picture(int width, int height)
         : width(width), height(height), color(size_t(3) * width * height), target(color.size()) {}
-    float target_at(int channel, int pixel) const { return float(target[3 * pixel + channel]) / 255.0f; }
+    size_t pixels() const { return size_t(width) * size_t(height); }
+    float target_at(size_t channel, size_t pixel) const {
+        return float(target[3 * pixel + channel]) / 255.0f;
+    }
+};
+
+template <typename T>
+T *pointer_of(const device_vector<T> &of, bool wanted = true) {
+    return wanted ? of.data() : nullptr;
+}
+
+// A picture on the device. Outputs hold NaN beforehand: nothing may be added to what stands there. shift: bytes by which the
+// target is out of alignment.
+struct loss_of_picture {
+    device_vector<float> color, log_gain, depth, depth_target;
+    device_vector<uint8_t> target, mask;
+    device_vector<double> result{std::vector<double>(3, NAN)}, depth_result{std::vector<double>(1, NAN)};
+    device_vector<float> gradient, gain_sums{std::vector<float>(GS_EXPOSURE_SUMS, NAN)}, depth_gradient;
+    gs_loss_image image;
+
+    explicit loss_of_picture(const picture &p, bool want_gradient = true, size_t shift = 0)
+        : color(p.color), log_gain(p.log_gain), depth(p.depth), depth_target(p.depth_target),
+          target(shifted(p.target, shift)), mask(p.mask), gradient(std::vector<float>(p.color.size(), NAN)),
+          depth_gradient(std::vector<float>(p.pixels(), NAN)),
+          image({{p.width, p.height, color.data(), target.data() + shift, pointer_of(mask, !p.mask.empty())},
+                 result.data(),
+                 pointer_of(gradient, want_gradient),
+                 pointer_of(log_gain, !p.log_gain.empty()),
+                 gain_sums.data(),
+                 pointer_of(depth, !p.depth.empty()),
+                 pointer_of(depth_target, !p.depth.empty()),
+                 depth_result.data(),
+                 pointer_of(depth_gradient, want_gradient),
+                 p.depth_weight}) {}
+    static std::vector<uint8_t> shifted(const std::vector<uint8_t> &values, size_t shift) {
+        std::vector<uint8_t> out(shift, 0);
+        out.insert(out.end(), values.begin(), values.end());
+        return out;
+    }
 };
 
 struct outcome {
-    gs_status status;
     std::vector<double> result;
-    std::vector<float> gradient;
+    std::vector<float> gradient, gain_sums;
+    double depth_result;
+    std::vector<float> depth_gradient;
 };
 
-// Outputs and the memory of the context hold NaN beforehand: nothing may be added to what stands there. shift: bytes by which
-// the target is out of alignment.
+outcome read(const loss_of_picture &of) {
+    return {of.result.read(), of.gradient.read(), of.gain_sums.read(), of.depth_result.read()[0],
+            of.depth_gradient.read()};
+}
+
 outcome run(const picture &p, bool want_gradient = true, size_t shift = 0) {
-    std::vector<uint8_t> shifted(shift, 0);
-    shifted.insert(shifted.end(), p.target.begin(), p.target.end());
-    const device_vector<uint8_t> target(shifted);
-    const device_vector<float> color(p.color), gradient(std::vector<float>(p.color.size(), NAN));
-    const device_vector<double> result(std::vector<double>(3, NAN));
-    const device_vector<uint8_t> mask(p.mask);
-    const gs_loss_image image = {
-        {p.width, p.height, color.data(), target.data() + shift, p.mask.empty() ? nullptr : mask.data()},
-        result.data(),
-        want_gradient ? gradient.data() : nullptr};
-    const gs_status status = gs_loss(&image, 1, filled_context());
-    return {status, result.read(), gradient.read()};
+    const loss_of_picture of(p, want_gradient, shift);
+    EXPECT_GS_OK(gs_loss(&of.image, 1, filled_context()));
+    return read(of);
+}
+
+struct expectation {
+    reference_loss_value value;
+    std::vector<double> gradient; // by the colours that are compared
+};
+
+// held: the signs of `color` - target.
+expectation expected(const picture &p, const std::vector<double> &color,
+                     const std::vector<signed char> &held) {
+    expectation out = {{}, std::vector<double>(color.size())};
+    if (p.mask.empty())
+        reference_loss(color.data(), p.target.data(), p.width, p.height, held.data(), nullptr, &out.value,
+                       out.gradient.data());
+    else
+        reference_masked_loss(color.data(), p.target.data(), p.mask.data(), p.width, p.height, held.data(),
+                              nullptr, &out.value, out.gradient.data());
+    return out;
+}
+
+// Of floats, as the kernel sees them.
+std::vector<signed char> signs_of(const picture &p, const std::vector<float> &color) {
+    std::vector<signed char> out(color.size());
+    for (size_t i = 0; i < color.size(); i++) {
+        const float t = p.target_at(i / p.pixels(), i % p.pixels());
+        out[i] = (signed char)((color[i] > t) - (color[i] < t));
+    }
+    return out;
+}
+
+std::vector<double> doubles(const std::vector<float> &values) {
+    return {values.begin(), values.end()};
 }
 
 struct kind {
@@ -58,6 +124,12 @@ struct kind {
 
 float uniform(std::mt19937 &random, float low, float high) {
     return low + (high - low) * float(random() >> 8) * 0x1p-24f;
+}
+
+std::vector<float> uniform_values(std::mt19937 &random, size_t count, float low, float high) {
+    std::vector<float> out(count);
+    for (float &value : out) value = uniform(random, low, high);
+    return out;
 }
 
 const kind kinds[] = {
@@ -89,12 +161,11 @@ const kind kinds[] = {
      }},
     {"gradient and edge, nearly trained",
      [](picture &p, std::mt19937 &random) {
-         for (int i = 0; i < p.width * p.height; i++)
-             for (int channel = 0; channel < 3; channel++) {
-                 const int x = i % p.width, y = i / p.width;
+         for (size_t i = 0; i < p.pixels(); i++)
+             for (size_t channel = 0; channel < 3; channel++) {
+                 const size_t x = i % size_t(p.width), y = i / size_t(p.width);
                  p.target[3 * i + channel] = uint8_t(x > 20 + channel ? 250 - y % 50 : 3 * x + y % 90);
-                 p.color[channel * p.width * p.height + i] =
-                     p.target_at(channel, i) + uniform(random, -0.02f, 0.02f);
+                 p.color[channel * p.pixels() + i] = p.target_at(channel, i) + uniform(random, -0.02f, 0.02f);
              }
      }},
     {"far outside 0..1",
@@ -104,43 +175,11 @@ const kind kinds[] = {
      }},
 };
 
-const int sizes[][2] = {{1, 1}, {5, 3}, {16, 16}, {33, 50}, {32, 64}, {70, 9}, {1, 40}};
-
-TEST(Loss, AgreesWithTheReference) {
-    std::mt19937 random(1);
-    for (const kind &k : kinds)
-        for (const auto &size : sizes) {
-            SCOPED_TRACE(std::string(k.name) + ", " + std::to_string(size[0]) + "x" +
-                         std::to_string(size[1]));
-            picture p(size[0], size[1]);
-            k.fill(p, random);
-            const outcome out = run(p);
-            ASSERT_EQ(out.status, GS_OK) << gs_last_error();
-
-            const int pixels = p.width * p.height;
-            const std::vector<double> color(p.color.begin(), p.color.end());
-            std::vector<signed char> sign(color.size());
-            for (int channel = 0; channel < 3; channel++)
-                for (int i = 0; i < pixels; i++) {
-                    const float c = p.color[channel * pixels + i], t = p.target_at(channel, i);
-                    sign[channel * pixels + i] = (signed char)((c > t) - (c < t));
-                }
-            reference_loss_value value;
-            std::vector<double> gradient(color.size());
-            reference_loss(color.data(), p.target.data(), p.width, p.height, sign.data(), nullptr, &value,
-                           gradient.data());
-
-            // 1e-7: the images' own values, near 1, are rounded by as much.
-            EXPECT_LE(fabs(out.result[0] - value.loss), 1e-6 * value.loss + 1e-7);
-            EXPECT_LE(fabs(out.result[1] - value.l1), 1e-6 * value.l1 + 1e-7);
-            EXPECT_LE(fabs(out.result[2] - value.ssim), 1e-6 * fabs(value.ssim) + 1e-7);
-            double difference = 0, norm = 0;
-            for (size_t i = 0; i < color.size(); i++) {
-                difference += pow(out.gradient[i] - gradient[i], 2);
-                norm += pow(gradient[i], 2);
-            }
-            EXPECT_LE(sqrt(difference), k.gradient_tolerance * sqrt(norm));
-        }
+picture noise(int width, int height, uint32_t seed) {
+    std::mt19937 random(seed);
+    picture p(width, height);
+    kinds[0].fill(p, random);
+    return p;
 }
 
 // Pixels, blocks larger than the window, single ones that count inside a block, and borders.
@@ -154,52 +193,38 @@ std::vector<uint8_t> some_mask(int width, int height) {
     return mask;
 }
 
-TEST(MaskedLoss, AgreesWithTheReference) {
-    std::mt19937 random(6);
+const int sizes[][2] = {{1, 1}, {5, 3}, {16, 16}, {33, 50}, {32, 64}, {70, 9}, {1, 40}};
+
+TEST(Loss, AgreesWithTheReference) {
+    std::mt19937 random(1);
     for (const kind &k : kinds)
-        for (const auto &size : sizes) {
-            SCOPED_TRACE(std::string(k.name) + ", " + std::to_string(size[0]) + "x" +
-                         std::to_string(size[1]));
-            picture p(size[0], size[1]);
-            k.fill(p, random);
-            p.mask = some_mask(p.width, p.height);
-            const outcome out = run(p);
-            ASSERT_EQ(out.status, GS_OK) << gs_last_error();
-            const std::vector<double> color(p.color.begin(), p.color.end());
-            const size_t pixels = p.mask.size();
-            std::vector<signed char> sign(color.size());
-            for (size_t i = 0; i < color.size(); i++) {
-                const float c = p.color[i], t = p.target_at(int(i / pixels), int(i % pixels));
-                sign[i] = (signed char)((c > t) - (c < t));
+        for (const auto &size : sizes)
+            for (const bool masked : {false, true}) {
+                SCOPED_TRACE(testing::Message()
+                             << k.name << ", " << size[0] << " x " << size[1] << (masked ? ", masked" : ""));
+                picture p(size[0], size[1]);
+                k.fill(p, random);
+                if (masked) p.mask = some_mask(p.width, p.height);
+                const outcome out = run(p);
+                const expectation wanted = expected(p, doubles(p.color), signs_of(p, p.color));
+                // 1e-7: the images' own values, near 1, are rounded by as much.
+                const reference_loss_value &value = wanted.value;
+                EXPECT_LE(fabs(out.result[0] - value.loss), 1e-6 * value.loss + (masked ? 2e-7 : 1e-7));
+                EXPECT_LE(fabs(out.result[1] - value.l1), 1e-6 * value.l1 + 1e-7);
+                EXPECT_LE(fabs(out.result[2] - value.ssim), 1e-6 * fabs(value.ssim) + (masked ? 5e-7 : 1e-7));
+                EXPECT_LE(relative_norm(doubles(out.gradient), wanted.gradient),
+                          std::max(k.gradient_tolerance, masked ? 3e-5 : 0));
+                for (size_t i = 0; masked && i < out.gradient.size(); i++)
+                    ASSERT_TRUE(p.mask[i % p.pixels()] || out.gradient[i] == 0) << i;
             }
-            reference_loss_value value;
-            std::vector<double> gradient(color.size());
-            reference_masked_loss(color.data(), p.target.data(), p.mask.data(), p.width, p.height,
-                                  sign.data(), nullptr, &value, gradient.data());
-            EXPECT_LE(fabs(out.result[0] - value.loss), 1e-6 * value.loss + 2e-7);
-            EXPECT_LE(fabs(out.result[1] - value.l1), 1e-6 * value.l1 + 1e-7);
-            EXPECT_LE(fabs(out.result[2] - value.ssim), 1e-6 * fabs(value.ssim) + 5e-7);
-            double difference = 0, norm = 0;
-            for (size_t i = 0; i < color.size(); i++) {
-                difference += pow(out.gradient[i] - gradient[i], 2);
-                norm += pow(gradient[i], 2);
-                if (!p.mask[i % pixels]) {
-                    EXPECT_EQ(out.gradient[i], 0) << i;
-                }
-            }
-            EXPECT_LE(sqrt(difference), std::max(k.gradient_tolerance, 3e-5) * sqrt(norm));
-        }
 }
 
-TEST(MaskedLoss, WhatDoesNotCountMayBeAnything) {
-    std::mt19937 random(7);
-    picture p(70, 50);
-    kinds[0].fill(p, random);
+TEST(Loss, WhatTheMaskLeavesOutMayBeAnything) {
+    picture p = noise(70, 50, 7);
     p.mask = some_mask(p.width, p.height);
     const outcome out = run(p);
-    const size_t pixels = p.mask.size();
     for (size_t i = 0; i < p.color.size(); i++)
-        if (!p.mask[i % pixels]) p.color[i] = NAN;
+        if (!p.mask[i % p.pixels()]) p.color[i] = NAN;
     for (size_t i = 0; i < p.target.size(); i++)
         if (!p.mask[i / 3]) p.target[i] ^= 0xFF;
     const outcome other = run(p);
@@ -207,18 +232,16 @@ TEST(MaskedLoss, WhatDoesNotCountMayBeAnything) {
     EXPECT_EQ(out.gradient, other.gradient);
 }
 
-TEST(MaskedLoss, OfAllIsTheLossAndOfNothingIsNothing) {
-    std::mt19937 random(8);
-    picture p(33, 50);
-    kinds[0].fill(p, random);
+TEST(Loss, AMaskOfAllIsNoneAndOfNothingIsNothing) {
+    picture p = noise(33, 50, 8);
     const outcome plain = run(p);
-    p.mask.assign(size_t(33 * 50), 255);
+    p.mask.assign(p.pixels(), 255);
     const outcome all = run(p);
-    for (int k = 0; k < 3; k++) EXPECT_NEAR(all.result[size_t(k)], plain.result[size_t(k)], 1e-7);
-    p.mask.assign(size_t(33 * 50), 0);
+    for (size_t k = 0; k < 3; k++) EXPECT_NEAR(all.result[k], plain.result[k], 1e-7);
+    p.mask.assign(p.pixels(), 0);
     const outcome none = run(p);
     EXPECT_EQ(none.result, (std::vector<double>{0, 0, 1}));
-    for (const float g : none.gradient) ASSERT_EQ(g, 0);
+    EXPECT_EQ(none.gradient, std::vector<float>(p.color.size()));
 }
 
 TEST(Loss, VanishesWhereImagesAreEqual) {
@@ -226,169 +249,447 @@ TEST(Loss, VanishesWhereImagesAreEqual) {
     for (const auto &size : sizes) {
         picture p(size[0], size[1]);
         for (uint8_t &t : p.target) t = uint8_t(random());
-        const int pixels = p.width * p.height;
-        for (int channel = 0; channel < 3; channel++)
-            for (int i = 0; i < pixels; i++) p.color[channel * pixels + i] = p.target_at(channel, i);
+        for (size_t i = 0; i < p.color.size(); i++) p.color[i] = p.target_at(i / p.pixels(), i % p.pixels());
         const outcome out = run(p);
-        ASSERT_EQ(out.status, GS_OK) << gs_last_error();
         EXPECT_LE(fabs(out.result[0]), 1e-6);
         EXPECT_EQ(out.result[1], 0); // exactly: so the slope of L1 is 0 as well
         EXPECT_LE(fabs(out.result[2] - 1), 1e-6);
         // A value's L1 slope alone would be 0.8 / n.
-        for (const float g : out.gradient) ASSERT_LE(fabs(g) * float(3 * pixels), 1e-4f);
+        for (const float g : out.gradient) ASSERT_LE(fabs(g) * float(p.color.size()), 1e-4f);
     }
 }
 
 TEST(Loss, ValueAloneIsTheSame) {
-    std::mt19937 random(3);
-    picture p(33, 50);
-    kinds[0].fill(p, random);
+    picture p = noise(33, 50, 3);
+    p.depth = p.depth_target = std::vector<float>(p.pixels(), 0.5f);
+    p.depth[7] = 2;
     const outcome both = run(p), value = run(p, false);
-    ASSERT_EQ(value.status, GS_OK) << gs_last_error();
     // Sums are taken in one order, but where no derivative is wanted a compiler may round a pixel's floats in
     // another way: on an H200 the means differ by 3e-11.
-    for (int i = 0; i < 3; i++) EXPECT_LE(fabs(value.result[i] - both.result[i]), 1e-9);
+    for (size_t i = 0; i < 3; i++) EXPECT_LE(fabs(value.result[i] - both.result[i]), 1e-9);
+    EXPECT_EQ(value.depth_result, both.depth_result);
     for (const float g : value.gradient) ASSERT_TRUE(isnan(g)) << "written without being asked for";
+    for (const float g : value.depth_gradient) ASSERT_TRUE(isnan(g)) << "written without being asked for";
 }
 
 TEST(Loss, TargetNeedsNoAlignment) {
-    std::mt19937 random(4);
-    picture p(19, 23);
-    kinds[0].fill(p, random);
+    const picture p = noise(19, 23, 4);
     const outcome aligned = run(p);
-    for (size_t shift = 1; shift < 4; shift++) {
-        const outcome shifted = run(p, true, shift);
-        ASSERT_EQ(shifted.status, GS_OK) << gs_last_error();
-        EXPECT_EQ(shifted.gradient, aligned.gradient) << shift;
-    }
+    for (size_t shift = 1; shift < 4; shift++)
+        EXPECT_EQ(run(p, true, shift).gradient, aligned.gradient) << shift;
+}
+
+// Whether a pixel of the planes is so near to one of them that its windows, which reach 5 twice, see it.
+bool sees(size_t i, size_t of, int width, int height) {
+    const int pixels = width * height, a = int(i) % pixels, b = int(of) % pixels;
+    return int(i) / pixels == int(of) / pixels &&
+           std::max(abs(a % width - b % width), abs(a / width - b / width)) <= 10;
 }
 
 TEST(Loss, NaNShowsAndStaysNear) {
-    std::mt19937 random(5);
-    picture p(50, 40);
-    kinds[0].fill(p, random);
+    const picture p = noise(50, 40, 5);
     const outcome clean = run(p);
     for (const float poison : {NAN, INFINITY}) {
-        const int at_x = 20, at_y = 17, channel = 1;
         picture bad = p;
-        bad.color[(channel * p.height + at_y) * p.width + at_x] = poison;
+        const size_t at = p.pixels() + 17 * 50 + 20; // channel 1
+        bad.color[at] = poison;
         const outcome out = run(bad);
-        ASSERT_EQ(out.status, GS_OK) << gs_last_error();
         EXPECT_FALSE(isfinite(out.result[0]));
         EXPECT_FALSE(isfinite(out.result[1]));
         EXPECT_TRUE(isnan(out.result[2]));
-        for (int i = 0; i < int(p.color.size()); i++) {
-            const int x = i % p.width, y = i / p.width % p.height;
-            const int distance = std::max(abs(x - at_x), abs(y - at_y)); // the window reaches 5, twice
-            if (i / (p.width * p.height) == channel && distance <= 10)
-                ASSERT_TRUE(isnan(out.gradient[i])) << x << ", " << y;
-            else
-                ASSERT_EQ(out.gradient[i], clean.gradient[i]) << x << ", " << y;
-        }
+        for (size_t i = 0; i < p.color.size(); i++)
+            if (sees(i, at, p.width, p.height)) {
+                ASSERT_TRUE(isnan(out.gradient[i])) << i;
+            } else {
+                ASSERT_EQ(out.gradient[i], clean.gradient[i]) << i;
+            }
     }
 }
 
-TEST(Loss, RefusesBadArguments) {
-    const picture p(8, 8);
-    const device_vector<float> color(p.color), gradient(p.color.size());
-    const device_vector<uint8_t> target(p.target);
-    const device_vector<double> result(3);
-    const auto loss = [&](const float *c, const uint8_t *t, int w, int h, double *r) {
-        const gs_loss_image image = {{w, h, c, t, nullptr}, r, gradient.data()};
-        return gs_loss(&image, 1, nullptr);
+// Several images have the bits of one each, whatever each has beside its colours.
+TEST(Loss, OfSeveralImagesHasTheBitsOfOneEach) {
+    enum what { MASK = 1, GRADIENT = 2, GAIN = 4, DEPTH = 8, ONLY_DEPTH = 16 };
+    const struct {
+        int width, height;
+        std::vector<int> each;
+    } cases[] = {
+        {70, 45, {GRADIENT, GRADIENT, GRADIENT, GRADIENT}},
+        {70, 45, {MASK | GRADIENT, MASK | GRADIENT, MASK | GRADIENT}},
+        {33, 20, {GRADIENT, MASK | GRADIENT, MASK, 0, GRADIENT, GRADIENT}},
+        {33,
+         20,
+         {GRADIENT | GAIN, GRADIENT, GAIN, GRADIENT | GAIN | DEPTH, DEPTH | ONLY_DEPTH | GRADIENT, MASK}},
+        {33, 20, {DEPTH | ONLY_DEPTH, MASK | DEPTH | ONLY_DEPTH}},
+        {9, 11, std::vector<int>(GS_MAX_VIEWS, GRADIENT)},
+#ifndef DISTWAR_SANITIZE                             // the same kernels
+        {1400, 500, {GRADIENT, GRADIENT, GRADIENT}}, // too large for one launch: 2 and 1
+#endif
     };
-    const float *c = color.data();
-    const uint8_t *t = target.data();
-    double *const r = result.data();
-    EXPECT_EQ(loss(c, t, 8, 8, r), GS_OK);
-    EXPECT_EQ(loss(nullptr, t, 8, 8, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, nullptr, 8, 8, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 0, 8, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, -1, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, GS_MAX_SIZE + 1, 8, r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, std::numeric_limits<int>::max(), r), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(loss(c, t, 8, 8, nullptr), GS_INVALID_ARGUMENT);
-}
-
-// Of some pictures, each with a gradient or not.
-struct batch {
-    std::deque<device_vector<float>> color, gradient;
-    std::deque<device_vector<uint8_t>> target, mask;
-    std::deque<device_vector<double>> result;
-    std::vector<gs_loss_image> images;
-
-    batch(const std::vector<picture> &pictures, const std::vector<bool> &with_gradient) {
-        for (size_t i = 0; i < pictures.size(); i++) {
-            const picture &p = pictures[i];
-            color.emplace_back(p.color), target.emplace_back(p.target), mask.emplace_back(p.mask);
-            gradient.emplace_back(std::vector<float>(p.color.size(), NAN));
-            result.emplace_back(std::vector<double>(3, NAN));
-            images.push_back({{p.width, p.height, color[i].data(), target[i].data(),
-                               p.mask.empty() ? nullptr : mask[i].data()},
-                              result[i].data(),
-                              with_gradient[i] ? gradient[i].data() : nullptr});
+    for (const auto &one : cases) {
+        SCOPED_TRACE(testing::Message() << one.width << " x " << one.height << ", " << one.each.size());
+        std::mt19937 random(3);
+        std::deque<loss_of_picture> all, alone;
+        std::vector<gs_loss_image> images;
+        for (const int has : one.each) {
+            picture p(one.width, one.height);
+            kinds[0].fill(p, random);
+            for (size_t i = 0; has & MASK && i < p.pixels(); i++) p.mask.push_back(random() % 3 > 0);
+            if (has & GAIN) p.log_gain = uniform_values(random, GS_EXPOSURE_VALUES, -0.5f, 0.5f);
+            if (has & DEPTH) {
+                p.depth = uniform_values(random, p.pixels(), 0, 1), p.depth_weight = 2;
+                p.depth_target = uniform_values(random, p.pixels(), 0, 1);
+            }
+            all.emplace_back(p, has & GRADIENT), alone.emplace_back(p, has & GRADIENT);
+            if (has & ONLY_DEPTH) all.back().image.images.color = alone.back().image.images.color = nullptr;
+            images.push_back(all.back().image);
+            EXPECT_GS_OK(gs_loss(&alone.back().image, 1, filled_context()));
+        }
+        ASSERT_GS_OK(gs_loss(images.data(), int32_t(images.size()), filled_context()));
+        for (size_t i = 0; i < all.size(); i++) {
+            const outcome got = read(all[i]), wanted = read(alone[i]);
+            const auto expect_same = [&](const auto &a, const auto &b) {
+                ASSERT_EQ(a.size(), b.size());
+                EXPECT_EQ(memcmp(a.data(), b.data(), a.size() * sizeof a[0]), 0) << "image " << i;
+            };
+            expect_same(got.result, wanted.result), expect_same(got.gradient, wanted.gradient);
+            expect_same(got.gain_sums, wanted.gain_sums);
+            expect_same(got.depth_gradient, wanted.depth_gradient);
+            expect_same(std::vector<double>{got.depth_result}, std::vector<double>{wanted.depth_result});
+            const int has = one.each[i];
+            EXPECT_EQ(isnan(got.result[0]), has & ONLY_DEPTH ? true : false);
+            EXPECT_EQ(isnan(got.gradient[0]), has & GRADIENT && !(has & ONLY_DEPTH) ? false : true);
+            EXPECT_EQ(isnan(got.gain_sums[0]), has & GAIN && has & GRADIENT ? false : true);
+            EXPECT_EQ(isnan(got.depth_result), has & DEPTH ? false : true);
         }
     }
+}
+
+// ---- gains ----
+
+// The corrected colours are compared; gradients by colours and gains follow by the chain rule, the latter also by finite
+// differences of the reference. Several blocks, and no whole number of them.
+TEST(LossGains, AgreeWithTheReference) {
+    std::mt19937 random(1);
+    for (const kind &k : {kinds[0], kinds[5]})
+        for (const bool masked : {false, true}) {
+            SCOPED_TRACE(testing::Message() << k.name << (masked ? ", masked" : ""));
+            picture p(131, 77);
+            k.fill(p, random);
+            p.log_gain = uniform_values(random, GS_EXPOSURE_VALUES, -0.5f, 0.5f);
+            if (masked) p.mask = some_mask(p.width, p.height);
+            const outcome out = run(p);
+            const auto corrected = [&](size_t moved, double step) {
+                std::vector<double> color = doubles(p.color);
+                for (size_t i = 0; i < color.size(); i++) {
+                    const size_t c = i / p.pixels();
+                    color[i] *= exp(double(p.log_gain[c]) + (c == moved ? step : 0));
+                }
+                return color;
+            };
+            std::vector<float> seen = p.color;
+            for (size_t i = 0; i < seen.size(); i++) seen[i] *= expf(p.log_gain[i / p.pixels()]);
+            const std::vector<signed char> held = signs_of(p, seen);
+            const std::vector<double> color = corrected(0, 0);
+            const expectation wanted = expected(p, color, held);
+            for (const auto &[got, value] : {std::pair{out.result[0], wanted.value.loss},
+                                             {out.result[1], wanted.value.l1},
+                                             {out.result[2], wanted.value.ssim}})
+                EXPECT_LE(fabs(got - value), 1e-6 * fabs(value) + 5e-7);
+            std::vector<double> by_color = wanted.gradient;
+            double sums[GS_EXPOSURE_SUMS] = {};
+            for (size_t i = 0; i < by_color.size(); i++) {
+                const size_t c = i / p.pixels();
+                sums[c] += wanted.gradient[i] * color[i];
+                sums[GS_EXPOSURE_VALUES + c] += fabs(wanted.gradient[i] * color[i]);
+                by_color[i] *= exp(double(p.log_gain[c]));
+            }
+            EXPECT_LE(relative_norm(doubles(out.gradient), by_color), 3e-5);
+            for (size_t c = 0; c < GS_EXPOSURE_VALUES; c++) {
+                const double magnitude = sums[GS_EXPOSURE_VALUES + c];
+                EXPECT_NEAR(out.gain_sums[c], sums[c], 1e-5 * magnitude) << c;
+                EXPECT_NEAR(out.gain_sums[GS_EXPOSURE_VALUES + c], magnitude, 1e-5 * magnitude) << c;
+                const double difference = expected(p, corrected(c, 1e-5), held).value.loss -
+                                          expected(p, corrected(c, -1e-5), held).value.loss;
+                EXPECT_NEAR(out.gain_sums[c], difference / 2e-5, 1e-4 * magnitude) << c;
+            }
+        }
+}
+
+// Of 700 views, more than a block has threads, and of a group of three of these; one alone is moved as it is.
+TEST(LossGains, AStepMovesOneViewAndTheMeanOfItsGroupIsZero) {
+    constexpr size_t views = 700, values = GS_EXPOSURE_VALUES;
+    std::mt19937 random(6);
+    const std::vector<float> before = uniform_values(random, views * values, -1, 1);
+    std::vector<float> sums = uniform_values(random, 2 * values, -1, 1);
+    for (size_t k = 0; k < values; k++) sums[values + k] = 1 + std::abs(sums[k]);
+    const float rate = 0.1f, prior = 0.5f;
+    std::vector<int32_t> all(views);
+    for (size_t v = 0; v < views; v++) all[v] = int32_t((v * 37) % views);
+    for (const auto &[members, place] :
+         std::vector<std::pair<std::vector<int32_t>, int64_t>>{{all, 600}, {{412, 3, 77}, 1}, {{5}, 0}}) {
+        const device_vector<float> log_gains(before), g(sums);
+        const device_vector<int32_t> of(members);
+        const gs_exposure_group group = {of.data(), int64_t(members.size()), place};
+        EXPECT_GS_OK(gs_exposure_step(log_gains.data(), &group, g.data(), rate, prior, NULL));
+        const std::vector<float> after = log_gains.read();
+        std::vector<double> expected(before.begin(), before.end());
+        for (size_t k = 0; k < values; k++) {
+            double &own = expected[size_t(members[size_t(place)]) * values + k], mean = 0, sum = 0;
+            own -= double(rate) * (double(sums[k]) / double(sums[values + k]) + double(prior) * own);
+            if (members.size() == 1) continue; // no mean of its own
+            for (const int32_t v : members) mean += expected[size_t(v) * values + k] / double(members.size());
+            for (const int32_t v : members) expected[size_t(v) * values + k] -= mean;
+            for (const int32_t v : members) sum += double(after[size_t(v) * values + k]);
+            EXPECT_NEAR(sum, 0, 1e-7 * double(members.size())) << members.size() << " " << k;
+        }
+        for (size_t i = 0; i < after.size(); i++)
+            ASSERT_NEAR(after[i], expected[i], 1e-6) << members.size() << " " << i;
+    }
+}
+
+// ---- depth ----
+
+// Depths of 0..1; of the targets some are unknown, some equal.
+picture with_depths(int width, int height, uint32_t seed) {
+    picture p = noise(width, height, seed);
+    std::mt19937 random(seed);
+    p.depth = p.depth_target = uniform_values(random, p.pixels(), 0, 1);
+    for (float &target : p.depth_target)
+        if (random() % 8 != 0) target = random() % 9 == 0 ? NAN : uniform(random, 0, 1);
+    p.depth_weight = 1;
+    return p;
+}
+
+TEST(DepthLoss, AgreesWithTheReference) {
+    for (const auto &size : {std::pair{1, 1}, {33, 50}, {64, 32}, {231, 40}})
+        for (const bool masked : {false, true}) {
+            SCOPED_TRACE(testing::Message()
+                         << size.first << " x " << size.second << (masked ? ", masked" : ""));
+            picture p = with_depths(size.first, size.second, 5);
+            p.depth_weight = 0.37f;
+            for (size_t i = 0; masked && i < p.pixels(); i++) p.mask.push_back(i % 3 != 1);
+            std::vector<double> gradient(p.pixels());
+            const double expected = reference_depth_loss(
+                doubles(p.depth).data(), p.depth_target.data(), masked ? p.mask.data() : nullptr,
+                int64_t(p.pixels()), nullptr, nullptr, gradient.data());
+            const outcome out = run(p);
+            EXPECT_LE(fabs(out.depth_result - expected), 1e-6 * expected);
+            for (size_t i = 0; i < gradient.size(); i++)
+                ASSERT_LE(fabs(out.depth_gradient[i] - 0.37 * gradient[i]), 1e-6 * fabs(gradient[i])) << i;
+        }
+}
+
+TEST(DepthLoss, OfNothingIsNothing) {
+    picture p = with_depths(20, 9, 6);
+    p.mask.assign(p.pixels(), 0);
+    const outcome out = run(p);
+    EXPECT_EQ(out.depth_result, 0);
+    EXPECT_EQ(out.depth_gradient, std::vector<float>(p.pixels()));
+}
+
+// What does not count may be anything; a NaN that counts shows.
+TEST(DepthLoss, PassesOnANaNThatCounts) {
+    picture p = with_depths(20, 9, 7);
+    const outcome clean = run(p);
+    for (size_t i = 0; i < p.depth.size(); i++)
+        if (isnan(p.depth_target[i])) p.depth[i] = NAN;
+    EXPECT_EQ(run(p).depth_result, clean.depth_result);
+    EXPECT_EQ(run(p).depth_gradient, clean.depth_gradient);
+    size_t known = 0;
+    while (isnan(p.depth_target[known])) known++;
+    p.depth[known] = NAN;
+    EXPECT_TRUE(isnan(run(p).depth_result));
+}
+
+// ---- SSIM alone ----
+
+struct ssim_images {
+    reference_ssim_shape shape;
+    std::vector<float> first, second;
 };
 
-gs_status run(const batch &of) {
-    const int32_t count = int32_t(of.images.size());
-    return gs_loss(of.images.data(), count, filled_context());
+gs_ssim_pair pair_of(const ssim_images &in, const float *first, const float *second) {
+    return {in.shape.width, in.shape.height, int32_t(in.shape.planes), in.shape.valid, first, second};
 }
 
-void expect_those_of_one_each(int width, int height, const std::vector<bool> &masked,
-                              const std::vector<bool> &with_gradient) {
-    std::mt19937 random(3);
-    std::vector<picture> pictures;
-    for (const bool has_mask : masked) {
-        picture p(width, height);
-        kinds[0].fill(p, random);
-        if (has_mask)
-            for (int i = 0; i < width * height; i++) p.mask.push_back(random() % 3 > 0);
-        pictures.push_back(p);
+struct ssim_outcome {
+    double value;
+    std::vector<float> gradient;
+};
+
+// Outputs and the memory of the context hold NaN beforehand.
+ssim_outcome run(const ssim_images &in, bool want_gradient = true) {
+    const device_vector<float> first(in.first), second(in.second),
+        gradient(std::vector<float>(in.first.size(), NAN));
+    const gs_ssim_pair pair = pair_of(in, first.data(), second.data());
+    const device_vector<double> result(std::vector<double>(3, NAN));
+    EXPECT_GS_OK(gs_ssim(&pair, result.data(), pointer_of(gradient, want_gradient), filled_context()));
+    return {result.read()[0], gradient.read()};
+}
+
+// kind 0: noise; 1: flat, far apart; 2: flat with a little noise; 3: nearly equal; 4: far outside 0..1.
+ssim_images make(const reference_ssim_shape &shape, int kind, std::mt19937 &random) {
+    const size_t values = size_t(shape.planes) * size_t(shape.width) * size_t(shape.height);
+    ssim_images in = {shape, std::vector<float>(values), std::vector<float>(values)};
+    for (size_t i = 0; i < values; i++) {
+        const float noise = uniform(random, -1, 1);
+        in.second[i] = kind == 1   ? 0.5f
+                       : kind == 2 ? 0.9f + 0.01f * uniform(random, -1, 1)
+                                   : uniform(random, 0, 1);
+        in.first[i] = kind == 0   ? 0.5f + 0.5f * noise
+                      : kind == 1 ? 0.9f
+                      : kind == 2 ? 0.9f + 0.01f * noise
+                      : kind == 3 ? in.second[i] + 0.02f * noise
+                                  : 25 * noise;
     }
-    const batch all(pictures, with_gradient);
-    ASSERT_EQ(run(all), GS_OK) << gs_last_error();
-    for (size_t i = 0; i < pictures.size(); i++) {
-        const outcome one = run(pictures[i]);
-        ASSERT_EQ(all.result[i].read(), one.result) << "image " << i;
-        if (with_gradient[i]) {
-            ASSERT_EQ(all.gradient[i].read(), one.gradient) << "image " << i;
-        } else {
-            ASSERT_TRUE(isnan(all.gradient[i].read()[0])) << "image " << i;
+    return in;
+}
+
+const reference_ssim_shape shapes[] = {{1, 1, 1, 0},   {5, 3, 2, 0},   {33, 50, 3, 0}, {70, 9, 5, 0},
+                                       {11, 11, 1, 1}, {12, 40, 3, 1}, {43, 65, 2, 1}, {32, 32, 40, 1}};
+
+TEST(Ssim, AgreesWithTheReference) {
+    std::mt19937 random(1);
+    for (const reference_ssim_shape &shape : shapes)
+        for (int kind = 0; kind < 5; kind++) {
+            SCOPED_TRACE(testing::Message() << kind << ": " << shape.width << " x " << shape.height
+                                            << (shape.valid ? " valid" : ""));
+            const ssim_images in = make(shape, kind, random);
+            std::vector<double> gradient(in.first.size());
+            const double value =
+                reference_ssim(doubles(in.first).data(), doubles(in.second).data(), &shape, gradient.data());
+            const ssim_outcome out = run(in);
+            EXPECT_LE(fabs(out.value - value), 1e-6 * fabs(value) + 1e-7);
+            // Flat, yet far apart: a sum of terms that are 600 times as large.
+            EXPECT_LE(relative_norm(doubles(out.gradient), gradient), kind == 1 ? 3e-4 : 1e-5);
         }
+}
+
+// The reference's own gradient, by central differences.
+TEST(Ssim, ReferenceHasTheDerivativesOfItsValue) {
+    std::mt19937 random(2);
+    for (const int valid : {0, 1}) {
+        const reference_ssim_shape shape = {19, 14, 2, valid};
+        const ssim_images in = make(shape, 0, random);
+        const std::vector<double> first = doubles(in.first), second = doubles(in.second);
+        std::vector<double> gradient(first.size()), direction(first.size());
+        reference_ssim(first.data(), second.data(), &shape, gradient.data());
+        double slope = 0, moved[2];
+        for (size_t i = 0; i < first.size(); i++)
+            slope += gradient[i] * (direction[i] = uniform(random, -1, 1));
+        for (int side = 0; side < 2; side++) {
+            std::vector<double> at = first;
+            for (size_t i = 0; i < at.size(); i++) at[i] += (side ? -1e-6 : 1e-6) * direction[i];
+            moved[side] = reference_ssim(at.data(), second.data(), &shape, nullptr);
+        }
+        EXPECT_LE(fabs((moved[0] - moved[1]) / 2e-6 - slope), 1e-6 * fabs(slope) + 1e-10);
     }
 }
 
-TEST(Losses, HaveTheBitsOfOneEach) {
-    expect_those_of_one_each(70, 45, {false, false, false, false}, {true, true, true, true});
-    expect_those_of_one_each(70, 45, {true, true, true}, {true, true, true});
-    expect_those_of_one_each(33, 20, {false, true, true, false, false, false},
-                             {true, true, false, false, true, true});
-    expect_those_of_one_each(9, 11, std::vector<bool>(GS_MAX_VIEWS, false),
-                             std::vector<bool>(GS_MAX_VIEWS, true));
+TEST(Ssim, OfEqualImagesIsOne) {
+    std::mt19937 random(3);
+    for (const reference_ssim_shape &shape : shapes) {
+        ssim_images in = make(shape, 0, random);
+        in.first = in.second;
+        const ssim_outcome out = run(in);
+        EXPECT_LE(fabs(out.value - 1), 1e-6);
+        for (const float g : out.gradient) ASSERT_LE(fabs(g) * float(in.first.size()), 1e-3f);
+    }
 }
 
-TEST(Losses, MayNotAllFitIntoALaunch) {
-    expect_those_of_one_each(1400, 500, std::vector<bool>(3, false), std::vector<bool>(3, true)); // 2 and 1
+TEST(Ssim, ValueAloneIsTheSame) {
+    std::mt19937 random(4);
+    const ssim_images in = make({43, 65, 2, 1}, 0, random);
+    const ssim_outcome both = run(in), value = run(in, false);
+    EXPECT_LE(fabs(value.value - both.value), 1e-9); // as of gs_loss
+    for (const float g : value.gradient) ASSERT_TRUE(isnan(g)) << "written without being asked for";
 }
+
+TEST(Ssim, NaNShowsAndStaysInItsPlane) {
+    std::mt19937 random(5);
+    const ssim_images in = make({40, 30, 3, 0}, 0, random);
+    const ssim_outcome clean = run(in);
+    ssim_images bad = in;
+    const size_t at = 40 * 30 + 15 * 40 + 20;
+    bad.second[at] = NAN;
+    const ssim_outcome out = run(bad);
+    EXPECT_TRUE(isnan(out.value));
+    for (size_t i = 0; i < in.first.size(); i++)
+        if (sees(i, at, 40, 30)) {
+            ASSERT_TRUE(isnan(out.gradient[i])) << i;
+        } else {
+            ASSERT_EQ(out.gradient[i], clean.gradient[i]) << i;
+        }
+}
+
+// ---- what cannot be ----
 
 TEST(Losses, RefuseBadArguments) {
-    const std::vector<picture> two(2, picture(8, 8));
-    const auto status = [&](const std::function<void(batch &)> &change) {
-        batch of(two, {true, true});
-        change(of);
-        return run(of);
+    picture p = with_depths(8, 8, 1);
+    p.log_gain.assign(GS_EXPOSURE_VALUES, 0);
+    const loss_of_picture one(p), other(p);
+    const auto refused = [&](const std::function<void(gs_loss_image *)> &change, const char *text) {
+        gs_loss_image both[] = {one.image, other.image};
+        change(both);
+        EXPECT_EQ(gs_loss(both, 2, nullptr), GS_INVALID_ARGUMENT) << text;
+        EXPECT_EQ(std::string(gs_last_error()), std::string("gs_loss: ") + text);
     };
-    EXPECT_EQ(status([](batch &) {}), GS_OK);
-    EXPECT_EQ(status([](batch &of) { of.images[1].images.color = nullptr; }), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(status([](batch &of) { of.images[1].result = nullptr; }), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(status([](batch &of) { of.images[1].images.height = 7; }), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("same size"), std::string::npos) << gs_last_error();
-    const batch of(two, {true, true});
-    EXPECT_EQ(gs_loss(of.images.data(), 0, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss(of.images.data(), GS_MAX_VIEWS + 1, nullptr), GS_INVALID_ARGUMENT);
+    const gs_loss_image both[] = {one.image, other.image};
+    EXPECT_GS_OK(gs_loss(both, 2, nullptr));
+    refused([](auto *of) { of[1].images.color = NULL, of[1].depth_target = NULL; },
+            "color or depth_target must be given");
+    refused([](auto *of) { of[0].images.target = NULL; }, "target and result must be given with color");
+    refused([](auto *of) { of[1].result = NULL; }, "target and result must be given with color");
+    refused([](auto *of) { of[1].depth = NULL; }, "depth and depth_result must be given with depth_target");
+    refused([](auto *of) { of[0].depth_result = NULL; },
+            "depth and depth_result must be given with depth_target");
+    for (const float bad : {NAN, INFINITY})
+        refused([=](auto *of) { of[1].depth_weight = bad; }, "depth_weight must be finite");
+    refused([](auto *of) { of[1].gain_sums = NULL; }, "gain_sums must be given");
+    refused([](auto *of) { of[1].images.height = 7; }, "all images must have the same size");
+    for (const int bad : {0, -1, GS_MAX_SIZE + 1, std::numeric_limits<int>::max()}) {
+        refused([=](auto *of) { of[0].images.width = bad; }, "width and height must be in 1..16384");
+        refused([=](auto *of) { of[1].images.height = bad; }, "width and height must be in 1..16384");
+    }
+    for (const int32_t count : {0, GS_MAX_VIEWS + 1})
+        EXPECT_EQ(gs_loss(both, count, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_loss(nullptr, 2, nullptr), GS_INVALID_ARGUMENT);
+}
+
+TEST(Losses, RefuseBadPairsAndSteps) {
+    std::mt19937 random(6);
+    const ssim_images in = make({12, 12, 1, 1}, 0, random);
+    const device_vector<float> first(in.first), second(in.second), gradient(in.first.size());
+    const device_vector<double> result(3);
+    const gs_ssim_pair good = pair_of(in, first.data(), second.data());
+    const auto status = [&](const gs_ssim_pair &pair) {
+        return gs_ssim(&pair, result.data(), gradient.data(), nullptr);
+    };
+    EXPECT_GS_OK(status(good));
+    gs_ssim_pair bad[] = {good, good, good, good, good, good, good};
+    bad[0].width = 10; // smaller than a window
+    bad[1].height = 0;
+    bad[2].planes = 0;
+    bad[3].planes = 65536;
+    bad[4].first = nullptr;
+    bad[5].second = nullptr;
+    bad[6].width = 16384, bad[6].height = 16384, bad[6].planes = 65535;
+    for (const gs_ssim_pair &pair : bad) {
+        EXPECT_EQ(status(pair), GS_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(gs_last_error()).find("gs_ssim: "), std::string::npos);
+    }
+    EXPECT_EQ(gs_ssim(&good, nullptr, gradient.data(), nullptr), GS_INVALID_ARGUMENT);
+
+    const device_vector<int32_t> of(4);
+    const auto step = [&](gs_exposure_group group, float rate, float prior) {
+        return gs_exposure_step(gradient.data(), &group, gradient.data(), rate, prior, NULL);
+    };
+    for (const float rate : {-1.0f, float(NAN)}) {
+        EXPECT_EQ(step({of.data(), 1, 0}, rate, 1), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(step({of.data(), 1, 0}, 1, rate), GS_INVALID_ARGUMENT);
+    }
+    for (const int64_t view : {-1, 1}) EXPECT_EQ(step({of.data(), 1, view}, 1, 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(step({NULL, 1, 0}, 1, 1), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -228,12 +228,10 @@ TEST(AdamRows, AgreesWithTheReference) {
         ASSERT_GS_OK(gs_adam_rows(&s, nullptr));
         for (size_t a = 0; a < 4; a++)
             for (size_t k = 0; k < 3; k++) {
-                const std::vector<float> got = kept[4 * a + (k ? k + 1 : 0)]->read();
-                double difference = 0, norm = 0;
-                for (size_t i = 0; i < exact[3 * a].size(); i++)
-                    difference += pow(double(got[i]) - exact[3 * a + k][i], 2),
-                        norm += pow(exact[3 * a + k][i], 2);
-                EXPECT_LE(difference, 1e-12 * norm) << "array " << a << ", " << k << ", step " << step;
+                std::vector<float> got = kept[4 * a + (k ? k + 1 : 0)]->read();
+                got.resize(exact[3 * a].size());
+                EXPECT_LE(relative_norm(got, exact[3 * a + k]), 1e-6)
+                    << "array " << a << ", " << k << ", step " << step;
             }
     }
 }
@@ -242,8 +240,7 @@ TEST(AdamRows, RefusesBadArguments) {
     const device_vector<float> x(std::vector<float>(6));
     const gs_adam_array good = {x.data(), x.data(), x.data(), x.data(), 3, 0.1f};
     const auto refuses = [](const gs_adam_rows_step &step, const char *text) {
-        EXPECT_EQ(gs_adam_rows(&step, nullptr), GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+        expect_refused(gs_adam_rows(&step, nullptr), text);
     };
     refuses({2, nullptr, nullptr, 1, 0.9, 0.99, 0}, "must be given");
     refuses({-1, nullptr, &good, 1, 0.9, 0.99, 0}, "count");
@@ -282,8 +279,7 @@ TEST(Adam, RefusesBadArguments) {
     EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
     bad = good;
     bad.sh = nullptr;
-    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("gs_adam"), std::string::npos) << gs_last_error();
+    expect_refused(adam(&bad, &rates, 1), "gs_adam");
     for (const float rate : {-1.0f, NAN, INFINITY}) {
         gs_adam_rates wrong = rates;
         wrong.quaternion = rate;

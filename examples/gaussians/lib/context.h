@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How libdistwar_gs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). And the
-// checks of arguments that several calls share: `function` is the public call, which the text of the failure names:
-// pass __func__. Internal to libdistwar_gs. The macros return from the enclosing function, which must return gs_status.
+// What calls share: how libdistwar_gs reports a failure, by a gs_status to the caller and the text in this thread's
+// gs_last_error(); the memory of calls, which a context owns; and the checks of arguments that several calls share.
+// `function` is the public call, which the text of the failure names: pass __func__. Internal to libdistwar_gs. The macros
+// return from the enclosing function, which must return gs_status.
 #pragma once
 
 #include "c_linkage.h"
