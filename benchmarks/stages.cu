@@ -192,7 +192,9 @@ struct bench {
         frame_project_backward(&frames[v], &gradients, false);
     }
     void compare(size_t v) {
-        const frame_target against = {target, nullptr, loss};
+        frame_target against = {};
+        against.pixels = target;
+        against.result = loss;
         frame_loss(&frames[v], &against, true);
     }
 

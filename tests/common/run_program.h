@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,24 @@ inline outcome ended(pid_t child, const fs::path &out, const fs::path &err) {
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), contents(out), contents(err)};
 }
+
+// While it lives no file can grow past `bytes`, in this process and those that it starts: a disk that is full.
+class small_disk {
+    rlimit old_limit;
+    void (*old_handler)(int);
+
+  public:
+    explicit small_disk(rlim_t bytes) : old_handler(signal(SIGXFSZ, SIG_IGN)) {
+        getrlimit(RLIMIT_FSIZE, &old_limit);
+        const rlimit limit = {bytes, old_limit.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ~small_disk() {
+        setrlimit(RLIMIT_FSIZE, &old_limit);
+        signal(SIGXFSZ, old_handler);
+    }
+    small_disk(const small_disk &) = delete;
+};
 
 class ProgramTest : public testing::Test {
   protected:

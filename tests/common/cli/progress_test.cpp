@@ -11,31 +11,36 @@
 
 namespace {
 
-// While it lives, stderr is a terminal whose text can be read.
-class Terminal {
-  public:
-    Terminal() {
+// Stderr is a terminal whose text can be read, and a bar of 3,000 steps has begun 10 s ago.
+class Progress : public testing::Test {
+    int leader = -1, saved = -1;
+
+  protected:
+    progress bar = {};
+
+    void SetUp() override {
         leader = posix_openpt(O_RDWR | O_NOCTTY);
-        if (leader < 0 || grantpt(leader) != 0 || unlockpt(leader) != 0) return;
-        const int follower = open(ptsname(leader), O_RDWR | O_NOCTTY);
-        if (follower < 0) return;
+        const bool has_terminal = leader >= 0 && grantpt(leader) == 0 && unlockpt(leader) == 0;
+        const int follower = has_terminal ? open(ptsname(leader), O_RDWR | O_NOCTTY) : -1;
+        if (follower < 0) GTEST_SKIP() << "no pseudo-terminal to be had";
         fflush(stderr);
         saved = dup(STDERR_FILENO);
         dup2(follower, STDERR_FILENO);
         close(follower);
+        progress_begin(&bar, "train", 3000);
+        EXPECT_FALSE(progress_due(&bar)); // too early
+        bar.started -= 10;
     }
-    ~Terminal() {
+    void TearDown() override {
+        progress_end(&bar);
         if (saved >= 0) {
             dup2(saved, STDERR_FILENO);
             close(saved);
         }
         if (leader >= 0) close(leader);
     }
-    Terminal(const Terminal &) = delete;
-    Terminal &operator=(const Terminal &) = delete;
-    bool works() const { return saved >= 0; }
     // What was written, once no more has come for a tenth of a second: it comes in pieces.
-    std::string text() {
+    std::string text() const {
         std::string all;
         pollfd waiting = {leader, POLLIN, 0};
         while (poll(&waiting, 1, 100) > 0) {
@@ -46,12 +51,9 @@ class Terminal {
         }
         return all;
     }
-
-  private:
-    int leader = -1, saved = -1;
 };
 
-TEST(Progress, IsSilentWhereNobodyLooksForAMinute) {
+TEST(ProgressInAFile, IsSilentWhereNobodyLooksForAMinute) {
     testing::internal::CaptureStderr();
     progress bar;
     progress_begin(&bar, "train", 10);
@@ -63,7 +65,7 @@ TEST(Progress, IsSilentWhereNobodyLooksForAMinute) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(Progress, WritesALineNowAndThenWhereThereIsNoTerminal) {
+TEST(ProgressInAFile, WritesALineNowAndThenWhereThereIsNoTerminal) {
     testing::internal::CaptureStderr();
     progress bar;
     progress_begin(&bar, "train", 3000);
@@ -77,65 +79,39 @@ TEST(Progress, WritesALineNowAndThenWhereThereIsNoTerminal) {
               "train 1000/3000  loss 0.50000  10.0/s  0:06:40 left\n");
 }
 
-TEST(Progress, ShowsALineOnATerminal) {
-    Terminal terminal;
-    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
-    progress bar;
-    progress_begin(&bar, "train", 3000);
-    EXPECT_FALSE(progress_due(&bar)); // too early
-    bar.started -= 10;
+TEST_F(Progress, ShowsALineOnATerminal) {
     bar.last_shown -= 10;
     EXPECT_TRUE(progress_due(&bar));
     progress_show(&bar, 20, 0.125);
     EXPECT_FALSE(progress_due(&bar));
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:24:50 left");
+    EXPECT_EQ(text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:24:50 left");
     progress_end(&bar);
-    EXPECT_EQ(terminal.text(), "\r\033[K");
-    progress_end(&bar);
+    EXPECT_EQ(text(), "\r\033[K");
 }
 
-TEST(Progress, CountsToTheTimeLimit) {
-    Terminal terminal;
-    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
-    progress bar;
-    progress_begin(&bar, "train", 3000);
+TEST_F(Progress, CountsToTheTimeLimit) {
     bar.time_limit = 70;
-    bar.started -= 10;
     progress_show(&bar, 20, 0.125);
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:01:00 left");
+    EXPECT_EQ(text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:01:00 left");
     bar.started = seconds_now() - 10; // reading took a while
     progress_show(&bar, 2980, 0.125); // all steps are done before
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 2980/3000  loss 0.12500  298.0/s  0:00:00 left");
+    EXPECT_EQ(text(), "\r\033[Ktrain 2980/3000  loss 0.12500  298.0/s  0:00:00 left");
     bar.time_limit = 5; // the last step takes longer
     bar.started = seconds_now() - 10;
     progress_show(&bar, 20, 0.125);
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:00:00 left");
-    progress_end(&bar);
+    EXPECT_EQ(text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:00:00 left");
 }
 
-TEST(Progress, ARateIsOfThisRun) {
-    Terminal terminal;
-    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
-    progress bar;
-    progress_begin(&bar, "train", 3000);
+TEST_F(Progress, ARateIsOfThisRun) {
     bar.before = 1000;
-    bar.started -= 10;
     progress_show(&bar, 1020, NAN); // and no loss
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 1020/3000  2.0/s  0:16:30 left");
-    progress_end(&bar);
+    EXPECT_EQ(text(), "\r\033[Ktrain 1020/3000  2.0/s  0:16:30 left");
 }
 
-TEST(Progress, SaysNothingBeforeTheFirstStep) {
-    Terminal terminal;
-    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
-    progress bar;
-    progress_begin(&bar, "train", 10);
+TEST_F(Progress, SaysNothingBeforeTheFirstStep) {
     progress_end(&bar);
-    progress_begin(&bar, "train", 10);
-    bar.started -= 10;
     progress_show(&bar, 0, 0.0); // no rate yet, so no time left either
-    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 0/10  loss 0.00000  0.0/s");
-    progress_end(&bar);
+    EXPECT_EQ(text(), "\r\033[Ktrain 0/3000  loss 0.00000  0.0/s");
 }
 
 } // namespace

@@ -2,37 +2,13 @@
 #include "cli/command_line.h"
 #include "files.h"
 #include "files/output_file.h"
+#include "run_program.h"
 #include <atomic>
 #include <set>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace {
-
-// While it lives no file can grow past `bytes`: a disk that is full.
-class SmallDisk {
-  public:
-    explicit SmallDisk(rlim_t bytes) {
-        old_handler = signal(SIGXFSZ, SIG_IGN);
-        getrlimit(RLIMIT_FSIZE, &old_limit);
-        const rlimit limit = {bytes, old_limit.rlim_max};
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-    ~SmallDisk() {
-        setrlimit(RLIMIT_FSIZE, &old_limit);
-        signal(SIGXFSZ, old_handler);
-    }
-    SmallDisk(const SmallDisk &) = delete;
-    SmallDisk &operator=(const SmallDisk &) = delete;
-
-  private:
-    rlimit old_limit;
-    void (*old_handler)(int);
-};
 
 class OutputFile : public testing::Test {
   protected:
@@ -183,7 +159,7 @@ TEST_F(OutputFile, KeepsTheOldFileWhenTheDiskIsFull) {
     for (const size_t size : {size_t(100), size_t(1) << 20}) { // the last flush fails, or an early write
         bool committed;
         {
-            SmallDisk disk(50);
+            const small_disk disk(50);
             ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
             fwrite(std::string(size, 'x').data(), 1, size, file.stream);
             committed = output_file_commit(&file, &why);

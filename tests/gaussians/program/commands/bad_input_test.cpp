@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bad input as it shows to who runs `dsplat`: exit code 1, one line that names the file, nothing written. The messages of the readers are the table of tests/gaussians/data/messages_test.cpp.
 #include "program_run.h"
-#include <csignal>
 #include <functional>
-#include <sys/resource.h>
 
 namespace {
 
@@ -14,23 +12,6 @@ std::string transforms(const std::string &first, const std::string &rest = "") {
 
 class BadInput : public Program {
   protected:
-    // No file can grow past `bytes` while it lives, in this process and those it starts: a disk that is full.
-    class small_disk {
-        rlimit old_limit;
-        void (*old_handler)(int);
-
-      public:
-        explicit small_disk(rlim_t bytes) : old_handler(std::signal(SIGXFSZ, SIG_IGN)) {
-            getrlimit(RLIMIT_FSIZE, &old_limit);
-            rlimit limit = {bytes, old_limit.rlim_max};
-            setrlimit(RLIMIT_FSIZE, &limit);
-        }
-        ~small_disk() {
-            setrlimit(RLIMIT_FSIZE, &old_limit);
-            std::signal(SIGXFSZ, old_handler);
-        }
-    };
-
     void write(const char *name, const std::string &text) const {
         fs::create_directories((at("data") / name).parent_path());
         std::ofstream(at("data") / name, std::ios::binary) << text;
@@ -160,7 +141,7 @@ TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
     write_scene(at("in.ply"), 1, 0, 0, 3);
     std::ofstream(at("scene.ply")) << "old";
     std::ofstream(at("scene.png")) << "old";
-    small_disk disk(1500);
+    const small_disk disk(1500);
     expect_refusal("train @data -o @scene.ply --iterations 1", {"scene.ply: cannot write: "}, 4);
     expect_refusal("render @in.ply -o @scene.png", {"scene.png: cannot write: "}, 4);
     EXPECT_EQ(contents(at("scene.ply")), "old");

@@ -5,6 +5,7 @@
 
 #include "json_value.h"
 #include "program_run.h"
+#include "camera.h"
 #include "live/page.h"
 #include <memory>
 #include <zlib.h>
@@ -88,6 +89,27 @@ struct exported_page {
         const size_t at = text.find("id=\"" + id + "\">"), begin = text.find('>', at) + 1;
         EXPECT_NE(at, std::string::npos) << id;
         return text.substr(begin, text.find("</script>", begin) - begin);
+    }
+};
+
+// A page of a scene with one view of it, both of one name.
+struct one_view_page {
+    page_view view = {};
+    page_content content = {};
+    page_written written = {};
+
+    one_view_page(const gs_gaussians &scene, const char *name) {
+        view.name = content.title = name;
+        view.camera = camera_with_view_angle(32, 24, 0.8);
+        content.scene = &scene;
+        content.total = scene.count;
+        content.view_count = 1;
+        content.views = &view;
+    }
+    one_view_page(const one_view_page &) = delete;
+    void write(const fs::path &to) {
+        fault why;
+        ASSERT_TRUE(page_write(to.c_str(), &content, &written, &why)) << why.text;
     }
 };
 

@@ -288,12 +288,8 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     EXPECT_TRUE(fs::exists(at("scene.ply.checkpoint")));
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--gpus", "2"}, "--gpus excludes --view"}}, 2);
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--listen", "here"}, "--listen here"}}, 1);
+    refuses({{"train @data -o @b.ply --view --gpus 2", 2, "--gpus excludes --view"},
+             {"train @data -o @b.ply --view --listen here", 1, "--listen here"}});
 }
 
 // The page gets the scene as it is now, and keeps it while the file is none.

@@ -36,10 +36,7 @@ class PageInABrowser : public Program {
 
 TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-    ASSERT_EQ(dsplat("generate @data --views 3 --test-views 1 --size "s + std::to_string(size) +
-                     " --gaussians 12000")
-                  .code,
-              0);
+    done("generate @data --views 3 --test-views 1 --gaussians 12000 --size " + std::to_string(size));
     gs_gaussians scene;
     fault why;
     ASSERT_TRUE(scene_read(at("data/scene.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
@@ -49,12 +46,8 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     scene_close(&scene);
     fs::copy(at("data/scene.ply"), at("plain.ply"));
     for (const std::string kind : {"plain", "antialiased"}) {
-        const fs::path ply = at((kind + ".ply").c_str());
-        ASSERT_EQ(dsplat("export "s + ply.string() + " -o @page.html --cameras @data").code, 0);
-        ASSERT_EQ(splat({"render", ply, "-o", at((kind + ".png").c_str()), "--cameras", at("data"), "--view",
-                         std::to_string(view)})
-                      .code,
-                  0);
+        done("export @" + kind + ".ply -o @page.html --cameras @data");
+        done("render @" + kind + ".ply -o @" + kind + ".png --cameras @data --view " + std::to_string(view));
         photograph("file://" + at("page.html").string(), "screen.png");
         if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
         const double here = psnr("screen.png", (kind + ".png").c_str());
@@ -71,10 +64,7 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
 // The scene comes from the server, and is the one that is written.
 TEST_F(PageInABrowser, ShowsATraining) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-    ASSERT_EQ(dsplat("generate @data --views 3 --test-views 1 --size "s + std::to_string(size) +
-                     " --gaussians 3000")
-                  .code,
-              0);
+    done("generate @data --views 3 --test-views 1 --gaussians 3000 --size " + std::to_string(size));
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
                                             "1000000", "--from", at("data/scene.ply"), "--density", "none"});
     EXPECT_EQ(training.ask("POST", "pause").status, "200");
@@ -84,10 +74,7 @@ TEST_F(PageInABrowser, ShowsATraining) {
     EXPECT_EQ(training.ask("POST", "stop").status, "200");
     EXPECT_EQ(training.wait(), 130);
     if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
-    ASSERT_EQ(splat({"render", at("scene.ply"), "-o", at("trained.png"), "--cameras", at("data"), "--view",
-                     std::to_string(view + 1)})
-                  .code,
-              0);
+    done("render @scene.ply -o @trained.png --cameras @data --view " + std::to_string(view + 1));
     const double here = psnr("screen.png", "trained.png");
     EXPECT_GT(here, 30);
     printf("training: %.1f dB\n", here);

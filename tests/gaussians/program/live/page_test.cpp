@@ -2,10 +2,7 @@
 // dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it.
 #include "live/exported_page.h"
 #include "live/page.h"
-#include "camera.h"
-#include <csignal>
 #include <set>
-#include <sys/resource.h>
 
 namespace {
 
@@ -146,21 +143,10 @@ TEST_F(Page, LeavesOutThoseOfLeastOpacityAndSize) {
 TEST_F(Page, NamesStayText) {
     gs_gaussians scene = random_scene(5, 0, 4);
     const char *const hostile = "</script><!--<script>alert(1)</script>\" & 'x'";
-    page_view view = {};
-    view.name = hostile;
-    view.camera = camera_with_view_angle(32, 24, 0.8);
-    fault why;
-    page_content content = {};
-    content.title = hostile;
-    content.scene = &scene;
-    content.total = scene.count;
-    content.view_count = 1;
-    content.views = &view;
-    page_written written;
-    ASSERT_TRUE(page_write(at("hostile.html").c_str(), &content, &written, &why)) << why.text;
-    content.title = view.name = "plain";
-    ASSERT_TRUE(page_write(at("plain.html").c_str(), &content, &written, &why)) << why.text;
-    EXPECT_EQ(written.bytes, fs::file_size(at("plain.html")));
+    one_view_page(scene, hostile).write(at("hostile.html"));
+    one_view_page named(scene, "plain");
+    named.write(at("plain.html"));
+    EXPECT_EQ(named.written.bytes, fs::file_size(at("plain.html")));
     const exported_page page(at("hostile.html")), plain(at("plain.html"));
     EXPECT_EQ(page.facts["views"].at(0)["name"].text(), hostile);
     EXPECT_EQ(page.facts["title"].text(), hostile);
@@ -211,18 +197,9 @@ TEST(PackedScene, FitsIntoItsRoom) {
 // Harmonics become coarser, so that a page of up to PAGE_GAUSSIANS has at most PAGE_BYTES.
 TEST_F(Page, HasAtMostItsBytes) {
     gs_gaussians scene = random_scene(200000, 3, 7);
-    page_view view = {};
-    view.name = "view";
-    view.camera = camera_with_view_angle(32, 24, 0.8);
-    page_content content = {};
-    content.title = "large";
-    content.scene = &scene;
-    content.total = scene.count;
-    content.view_count = 1;
-    content.views = &view;
-    page_written written;
-    fault why;
-    ASSERT_TRUE(page_write(at("page.html").c_str(), &content, &written, &why)) << why.text;
+    one_view_page large(scene, "large");
+    large.write(at("page.html"));
+    const page_written &written = large.written;
     EXPECT_LE(written.bytes, size_t(PAGE_BYTES));
     EXPECT_GT(double(written.bytes), 0.9 * PAGE_BYTES);
     EXPECT_EQ(written.sh_degree, 3);
@@ -245,17 +222,11 @@ TEST_F(Page, RefusesBadInput) {
              {to_page + "cameras @none", 1, "none"},
              {to_page + "background red", 1, "'red' is not a colour"},
              {"export @scene.ply -o @data/images/photo1.png --cameras @data", 1, "photo1.png"}});
-    EXPECT_EQ(contents(page), "old"); // and after a disk that is full
-    std::signal(SIGXFSZ, SIG_IGN);
-    rlimit old_limit;
-    getrlimit(RLIMIT_FSIZE, &old_limit);
-    const rlimit small = {20000, old_limit.rlim_max}; // less than the page without a scene
-    setrlimit(RLIMIT_FSIZE, &small);
-    const outcome run = dsplat("export @scene.ply -o @page.html");
-    setrlimit(RLIMIT_FSIZE, &old_limit);
-    std::signal(SIGXFSZ, SIG_DFL);
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "page.html");
+    EXPECT_EQ(contents(page), "old");
+    {
+        const small_disk disk(20000); // less than the page without a scene
+        refuses({{"export @scene.ply -o @page.html", 1, "page.html"}});
+    }
     EXPECT_EQ(contents(page), "old");
     EXPECT_EQ(files_in_folder(), 3u);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat train --report: the page of dsplat export, with the curves and the held-out views of the run.
 #include "live/exported_page.h"
-#include "camera.h"
 #include <algorithm>
 
 namespace {
@@ -115,9 +114,6 @@ TEST_F(Report, DrawsWhatARecordHas) {
     gs_gaussians scene;
     fault why;
     ASSERT_TRUE(scene_open(&scene, 3, 0, &why));
-    page_view view = {};
-    view.name = "view";
-    view.camera = camera_with_view_angle(32, 24, 0.8);
     run_record record = {};
     for (int i = 1; i <= 1000; i++) {
         run_point point = {};
@@ -128,15 +124,9 @@ TEST_F(Report, DrawsWhatARecordHas) {
         point.training = {2.0 * i, 0};
         ASSERT_TRUE(run_record_add(&record, &point, &why));
     }
-    page_content content = {};
-    content.title = "made up";
-    content.scene = &scene;
-    content.total = 3;
-    content.view_count = 1;
-    content.views = &view;
-    content.record = &record;
-    page_written written;
-    ASSERT_TRUE(page_write(at("page.html").c_str(), &content, &written, &why)) << why.text;
+    one_view_page page(scene, "made up");
+    page.content.record = &record;
+    page.write(at("page.html"));
     const json curves = exported_page(at("page.html")).facts["curves"];
     ASSERT_EQ(curves.size(), 4u); // loss, PSNR, Gaussians, time of an iteration
     EXPECT_EQ(curves.at(0)["series"].at(0)["x"].at(0).number(), 3);
