@@ -436,13 +436,6 @@ class Others(unittest.TestCase):
             fused_ssim(x, y, padding="mirror")
         with self.assertRaisesRegex(ValueError, "shapes"):
             fused_ssim(x, y[:, :1])
-
-    def test_ssim_by_torch(self):
-        """Where gs_ssim does not serve."""
-        with unittest.mock.patch("distwar._ssim.takes", lambda x, y: False):
-            self.test_ssim()
-            self.test_ssim_of_any_channels()
-        x, y = torch.rand(2, 1, 3, 20, 24, device=DEVICE).unbind()
         run = torch.compile(lambda x, y: fused_ssim(x, y) * 2, backend="aot_eager")
         self.assertAlmostEqual(run(x, y).item(), 2 * fused_ssim(x, y).item(), places=5)
 
