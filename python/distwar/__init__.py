@@ -46,7 +46,6 @@ Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 
 __version__: str  # of the library
 deterministic = False
-means2d_in_graph = False  # whether meta["means2d"] lies in the graph between parameters and image; see rasterization()
 # (1, 4): meta["radii"] are [..., C, N], as before gsplat 1.5; None: as the installed gsplat has them.
 gsplat_version: tuple[int, int] | None = None
 _on_torch: Any = None  # rasterization() of _torch.py, from the first use of a tensor on
@@ -82,13 +81,12 @@ def rasterization(
     (D, ED: depth, depth over alpha) or D + 1. Everything has gradients but far_plane, near_plane and eps2d.
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
-    also .absgrad, the sums of absolute values; hooks and torch.autograd.grad by it need distwar.means2d_in_graph =
-    True); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`,
+    also .absgrad, the sums of absolute values; hooks are refused, and torch.autograd.grad by it finds nothing); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`,
     `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
     gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name them;
     packed=False is faster here. The lists of tiles and the conics have no entries.
 
-    radius_clip (torch only): splats of a radius up to that, in pixels, are left out, at several times the host's time.
+    radius_clip (torch only): splats of a radius up to that, in pixels, are left out. torch.compile breaks its graph here.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
     NotImplementedError unless they are at their defaults: sparse_grad, distributed, segmented, with_ut, with_eval3d,
     distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole and ortho, and those

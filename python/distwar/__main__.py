@@ -7,35 +7,10 @@ import importlib.metadata
 import os
 import pathlib
 import platform
-import struct
 import sys
-from typing import Any, Iterator
+from typing import Any
 
 import distwar
-
-MAGIC, SM, PTX = b"\x50\xed\x55\xba", 2, 1  # of the containers of nvcc in a library, and kinds of their entries
-
-
-def _entries(data: bytes) -> Iterator[str]:
-    """The architecture of each kernel image in a library: sm_90, or compute_90 for PTX."""
-    at = data.find(MAGIC)
-    while 0 <= at <= len(data) - 16:
-        _, _, head, size = struct.unpack_from("<IHHQ", data, at)
-        entry, end = at + head, at + head + size
-        if end > len(data):
-            return
-        while entry + 32 <= end:
-            kind, _, head, size, arch = struct.unpack_from("<HHIQ12xI", data, entry)
-            if kind in (SM, PTX):
-                yield f"{'sm' if kind == SM else 'compute'}_{arch}"
-            entry += head + size or end
-        at = data.find(MAGIC, end)
-
-
-def architectures(path: str) -> list[str]:
-    """The architectures of the kernels in a library, in the order of their numbers."""
-    names = set(_entries(pathlib.Path(path).read_bytes()))
-    return sorted(names, key=lambda name: (int(name.split("_")[1]), name))
 
 
 def _driver() -> str:
@@ -48,7 +23,7 @@ def _driver() -> str:
 
 
 def _library(of: Any) -> str:
-    """Path and kernels of a library of both backends, one per line."""
+    """The path of a library of both backends, one per line."""
     lines = dict[str, None]()
     for backend in ("cuda", "simt"):
         try:
@@ -58,10 +33,7 @@ def _library(of: Any) -> str:
             continue
         except RuntimeError:  # there is one, for the other
             continue
-        path = os.path.realpath(library.lib._name)
-        own = ", ".join(architectures(path))
-        kernels = own or ("kernels on the CPU" if library.backend == "simt" else "kernels of libdistwar_gs")
-        lines[", ".join(filter(None, (library.backend, kernels, path)))] = None
+        lines[f"{library.backend}, {os.path.realpath(library.lib._name)}"] = None
     return f"\n{'':<18}".join(lines)
 
 

@@ -1,14 +1,64 @@
 # SPDX-License-Identifier: MIT
-"""A frame as one autograd.Function: all stages forward in one call of libdistwar_gs, and all adjoints in another. It takes a
-fraction of the time on the host that the operators of _operators.py take."""
+"""A frame as one autograd.Function: all stages forward in one call of libdistwar_gs, and all adjoints in another."""
 import functools
 import weakref
 
 import torch
 from torch import Tensor
 
-from ._operators import SECOND, radii_of, run_project_backward
-from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at
+from . import _stages
+from ._stages import SPLAT_FLOATS
+from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at, stream_of
+
+SECOND = "distwar.rasterization has no second derivatives: it was differentiated with create_graph=True"
+
+
+def run_project(plan, cameras, scene, stream):
+    """Splats [C, N, 12] of the tensors of a Scene."""
+    kept, shape = [], plan.shape
+    splats = empty((shape.cameras, shape.count, SPLAT_FLOATS), scene[0])
+    plan.project(cameras, [address_of(a, kept) for a in scene], splats.data_ptr(), stream)
+    return splats
+
+
+def radii_of(plan, splats):
+    """[C, N], on the current stream."""
+    radii = empty(splats.shape[:2], splats, torch.int32)
+    plan.radii(splats.data_ptr(), radii.data_ptr(), stream_of(splats.device))
+    return radii
+
+
+# Where the entries of viewmats [4, 4] and Ks [3, 3] are in a gs_camera_gradient. 22: a member that is 0.
+_CAMERA_ENTRIES = [*range(12), 22, 22, 22, 22, 18, 22, 20, 22, 19, 21, 22, 22, 22]
+_camera_entries = {}  # by device
+
+
+def run_project_backward(plan, cameras, scene, splats, moments, d_means2d, with_cameras):
+    """The gradients of the tensors of a Scene, then with_cameras those of viewmats and Ks; None: there is none."""
+    kept, stream = [], stream_of(splats.device)
+    at, d_mean2d = [address_of(a, kept) for a in scene], address_of(d_means2d, kept)
+    at_splats, at_moments = address_of(splats, kept), address_of(moments, kept)
+    if not with_cameras:
+        d_scene = [gradient_like(a) for a in scene]
+        plan.project_backward(cameras, at, at_splats, at_moments, d_mean2d,
+                              [None if d is None else d.data_ptr() for d in d_scene], None, stream)
+        return *d_scene, None, None
+    # libdistwar_gs has this gradient for one camera at a time
+    one, count, parts = plan.one_camera(), plan.shape.count, []
+    d_cameras = empty((plan.shape.cameras, (one.camera_floats + 3) // 4 * 4), splats)
+    for c in range(plan.shape.cameras):
+        d_scene = [gradient_like(a) for a in scene]
+        splat = c * count * 4 * SPLAT_FLOATS
+        one.project_backward(_stages.camera_at(cameras, c), at, at_splats + splat, at_moments + splat,
+                             None if d_mean2d is None else d_mean2d + c * count * 8,
+                             [None if d is None else d.data_ptr() for d in d_scene], d_cameras[c].data_ptr(), stream)
+        parts.append(d_scene)
+    d_scene = [None if column[0] is None else sum(column[1:], column[0]) for column in zip(*parts)]
+    entries = _camera_entries.get(splats.device)
+    if entries is None:
+        entries = _camera_entries[splats.device] = torch.tensor(_CAMERA_ENTRIES, device=splats.device)
+    d_cameras = d_cameras.index_select(1, entries)
+    return *d_scene, d_cameras[:, :16].unflatten(1, (4, 4)), d_cameras[:, 16:].unflatten(1, (3, 3))
 
 
 class _Refused(torch.autograd.Function):
@@ -38,14 +88,16 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    __slots__ = ("plan", "room", "cameras", "strategy", "index", "background", "wants_alpha", "absolute", "wait", "stream",
-                 "splats", "view", "at", "watch", "density")
+    __slots__ = ("plan", "room", "cameras", "strategy", "index", "background", "wants_alpha", "absolute", "wait", "clip",
+                 "stream", "splats", "view", "at", "watch", "density")
 
-    def __init__(self, plan, room, cameras, strategy, index, background=None, wants_alpha=True, absolute=False, wait=None):
+    def __init__(self, plan, room, cameras, strategy, index, background=None, wants_alpha=True, absolute=False, wait=None,
+                 clip=0):
         """index: of the device, by index_of(). background: three numbers, or None. wait(): after each stage; what it
         raises gets the name of the stage."""
         self.plan, self.room, self.cameras, self.strategy, self.index = plan, room, cameras, strategy, index
         self.background, self.wants_alpha, self.absolute, self.wait = background, wants_alpha, absolute, wait
+        self.clip = clip  # splats of a radius up to that, in pixels, are left out
         self.watch = None  # a Watch: somebody has the means of the splats
         self.density = None  # [N, 2]: a backward pass adds to it what gs_density_accumulate does
 
@@ -55,6 +107,10 @@ class Frame:
         that by the means of the splats in units of half the width and height, or None; its last column is 0, with
         `absolute` the length of the sums of the absolute values of the others over the pixels."""
         return _apply(self, *scene)
+
+    def leave_out(self):
+        """Lets splats of a radius up to clip be culled, which splats of zeros are."""
+        self.splats.masked_fill_((radii_of(self.plan, self.splats) <= self.clip).unsqueeze(-1), 0)
 
     def radii(self):
         """[C, N], int32."""
@@ -84,7 +140,7 @@ class _Frame(torch.autograd.Function):
             return block, block.data_ptr()
         block, at_block, frame.view = plan.forward(
             frame.room, frame.cameras, at, at_image, None if alphas is None else alphas.data_ptr(), frame.background, allocate,
-            frame.stream, captures(frame.index), frame.wait)
+            frame.stream, captures(frame.index), frame.wait, frame.leave_out if frame.clip > 0 else None)
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
         ctx.frame = frame
         ctx.set_materialize_grads(False)
@@ -216,7 +272,8 @@ class Watch:
         if means2d is None:
             return ()
         if means2d._backward_hooks:
-            raise RuntimeError('distwar.rasterization: hooks of meta["means2d"] need distwar.means2d_in_graph = True')
+            raise RuntimeError('distwar.rasterization: hooks of meta["means2d"] are not supported: its .grad, after '
+                               "retain_grad() and backward(), has the gradient")
         return ("grad",) * means2d.retains_grad + ("absgrad",) * self.absgrad
 
     def tell(self, frame, gradients):

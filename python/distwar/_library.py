@@ -58,7 +58,8 @@ def load(name: str, make: Any, backend: str | None = None) -> Any:
     library = _opened(_path(name, backend), make)
     if None not in (backend, library.backend) and backend != library.backend:
         raise RuntimeError(f"distwar: {dict(cuda='a GPU', simt='a CPU')[str(backend)]} is asked for, and this package has "
-                           f"libdistwar_{name} for {'CUDA' if library.backend == 'cuda' else 'CPUs'}")
+                           f"libdistwar_{name} for {'CUDA' if library.backend == 'cuda' else 'CPUs'}; python/README.md says how to "
+                           "build it for both")
     return library
 
 

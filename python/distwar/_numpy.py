@@ -57,42 +57,36 @@ class _Frame:
             ("means", flat["means"]), ("quats", None if given else flat["quats"]),
             ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
             ("covars", _upper(flat["covars"]) if given else None))))
-        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene, "simt"))
+        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene, "simt")._replace(
+            layout=_stages.SEPARATE))
         self.cameras = _stages.packed_cameras(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
         pairs, size = (end - first, request.count), (end - first, s.height, s.width)
         self.splats, self.radii = numpy.empty(pairs + (SPLAT_FLOATS,), "float32"), numpy.empty(pairs, "int32")
-        plan.project(self.cameras, self._scene(), _address(self.splats), None)
-        plan.radii(_address(self.splats), _address(self.radii), None)
-        self.features = None if request.channels == 3 else self.scene.colors
         self.color = numpy.empty(size[:1] + (request.channels,) + size[1:], "float32")
         self.alpha = numpy.empty(size, "float32")
         self.depth = None if request.depth is None else numpy.empty(size, "float32")
-        self.block, self.lists = plan.render(
-            _stages.room_of("cpu", plan.shape), _address(self.splats), _address(self.features), self._image(),
-            _address(self.alpha), _block, None)
+        self.block, _, self.view = plan.forward(
+            _stages.room_of("cpu", plan.shape), self.cameras, self._scene(), [_address(a) for a in (
+                self.splats, self.color, self.depth)], _address(self.alpha), None, _block, None, False)
+        plan.radii(_address(self.splats), _address(self.radii), None)
 
     def _scene(self):
         return [_address(a) for a in self.scene]
 
-    def _image(self):
-        return _address(self.color), _address(self.depth)
-
     def backward(self, d_color, d_alpha, d_depth):
         import distwar
         strategy, plan, pairs = "fixed" if distwar.deterministic else "tree", self.plan, self.splats.shape[:2]
-        sums = (numpy.empty_like(self.splats), numpy.empty(pairs + (2,), "float32"),
-                numpy.empty(pairs + (2,), "float32") if plan.shape.channels <= 32 else None)
-        d_features = None if self.features is None else numpy.empty_like(self.features)
-        plan.render_backward(_address(self.splats), _address(self.features),
-                             (self._image(), _address(self.block), self.lists),
-                             (_address(d_color), _address(d_depth), _address(d_alpha)), _address(d_features),
-                             [_address(a) for a in sums], strategy, None)
-        moments, d_mean2d, absolute = sums
+        moments, d_mean2d = numpy.empty_like(self.splats), numpy.empty(pairs + (2,), "float32")
+        absolute = numpy.empty(pairs + (2,), "float32") if plan.shape.channels <= 32 else None
+        d_colors = None if plan.shape.channels == 3 else numpy.empty_like(self.scene.colors)
+        d_scene = Scene(0, 0, 0, 0, _address(d_colors) or 0, 0, 0)  # what the blend writes
+        gradient = plan.gradient([_address(d) for d in (d_color, d_depth, d_alpha)], _address(moments), d_scene)
+        plan.blend_backward(self.view, gradient, strategy, (_address(d_mean2d), _address(absolute)), None)
         of_cameras = [self._project_backward(c, moments[c], d_mean2d[c]) for c in range(pairs[0])]
         d_scene = Scene(*(None if column[0] is None else sum(column[1:], column[0])
                           for column in zip(*(scene for scene, _ in of_cameras))))
-        if d_features is not None:
-            d_scene = d_scene._replace(colors=d_features)
+        if d_colors is not None:
+            d_scene = d_scene._replace(colors=d_colors)
         return d_scene, numpy.stack([d for _, d in of_cameras]), d_mean2d, absolute
 
     def _project_backward(self, c, moments, d_mean2d):

@@ -64,18 +64,6 @@ def shape_of(request, cameras, scene, backend):
                  JOINED if joins else SEPARATE)
 
 
-class Lists(NamedTuple):
-    """gs_tile_ranges without its addresses, and arrays of the image: byte offsets in the memory of a view."""
-    pairs: int
-    pixels_per_thread: int
-    split_tiles: int
-    tile_begin: int
-    splat_index: int
-    tile_order: int
-    transmittance: int
-    n_contrib: int
-
-
 class Scene(NamedTuple):
     """Arrays of float32, or the addresses of contiguous ones, in the shapes of gs_gaussians: scales and opacities as
     Settings.activated says."""
@@ -313,15 +301,6 @@ class Plan:
             gradient.camera = d_camera
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
 
-    def _blended(self, splats, features, image):
-        """image: the addresses of colours and of depths."""
-        view = gs.View.from_buffer_copy(self.view_bytes)
-        view.splats = splats
-        if features:
-            view.gaussians.color = features
-        view.image.color, view.image.depth = image
-        return view
-
     def _context(self, stream, allocate, capturing):
         """The Context of a frame, whose memory comes from allocate(). A graph has one of its own, whose memory then is the
         graph's."""
@@ -354,40 +333,9 @@ class Plan:
             room.note(view)
         return block, at
 
-    def render(self, room, splats, features, image, alphas, allocate, stream, capturing=False):
-        """Blends splats [C, N, 12] over 0. features: [N, channels] unless there are three. Writes the planar image,
-        (colours [C, channels, height, width], depths [C, height, width] or None), and alphas, or None. allocate(bytes)
-        returns a block and its address. capturing: nothing may wait, the image is NaN if the lists have no room. Returns
-        the block that the lists lie in, and Lists."""
-        lib, view = self.lib, self._blended(splats, features, image)
-        view.image.alpha = alphas
-        view.memory.isect_capacity, view.memory.bucket_capacity = room.capacity
-        of = view.ranges
-        of.pixels_per_thread, of.split_tiles = room.division
-        calls = [lib.gs_bin, lib.gs_render] + ([] if capturing else [lib.gs_settle])
-        block, base = self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls)
-        return block, Lists(of.isects, of.pixels_per_thread, of.split_tiles, of.tile_begin - base, of.splat_index - base,
-                            of.tile_order - base, view.image.transmittance - base, view.image.n_contrib - base)
-
-    def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
-        """rendered: what render() took as image, the address of its block, and its Lists. d: the gradients by colours,
-        depths and alphas; the last two may be None. Writes d_features and sums: moments [C, N, 12], and the gradients by the
-        means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
-        image, block, lists = rendered
-        view = self._blended(splats, features, image)
-        view.image.transmittance, view.image.n_contrib = block + lists.transmittance, block + lists.n_contrib
-        s = self.shape.settings
-        view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
-                              block + lists.tile_begin, block + lists.splat_index, lists.pixels_per_thread,
-                              lists.split_tiles, block + lists.tile_order, self.shape.cameras)
-        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
-        gradient.color, gradient.depth, gradient.alpha = d
-        gradient.gaussians.color = d_features
-        gradient.splat_grad, means2d, absolute = sums
-        self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
-
     def blend_backward(self, view, gradient, strategy, d_means2d, stream):
-        """The blend of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
+        """The blend of forward()'s view. d_means2d: where the gradients by the means of the splats [C, N, 2] go, sums of values
+        and of absolute values; either may be None."""
         lib, place = self.lib, byref(view)
         gradient.abs_mean2d = d_means2d[1]
         lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
@@ -411,10 +359,11 @@ class Plan:
         """The address of the depths, which may be joined to the colours; 0: there are none."""
         return color + self.depth_at if self.depth_at else depths or 0
 
-    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None):
-        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
-        address or None; background: three numbers or None; wait(): after each stage. The rest as project() and render()
-        take it. Returns the block, its address, and a gs_view, for backward()."""
+    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
+        """Projects and blends. cameras: of packed_cameras(); image: the addresses of splats [C, N, 12], planar colours, depths
+        or None; alphas: an address or None; background: three numbers or None. allocate(bytes) returns a block and its address.
+        capturing: nothing may wait, the image is NaN if the lists have no room. wait(): after each stage; clip(): after the
+        projection. Returns the block that the lists lie in, its address, and a gs_view, for backward()."""
         lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
         view = gs.View.from_buffer_copy(_whole_view.pack(
             a, *self._pointers(scene), b, cameras[:_camera.size], c, 0, 0, *room.capacity, splats, color, 0, 0,
@@ -423,9 +372,12 @@ class Plan:
             view.background[:] = background
         if self.shape.cameras > 1:
             view.views.cameras = camera_structs(cameras)
-        calls = (lib.gs_project, lib.gs_bin, lib.gs_render) if capturing else (lib.gs_forward,)
-        if wait is not None and not capturing:
-            calls = [self._waited(name, wait) for name in ("gs_project", "gs_bin", "gs_render", "gs_settle")]
+        calls = [lib.gs_forward]
+        if capturing or wait is not None or clip is not None:
+            names = ["gs_project", "gs_bin", "gs_render", "gs_settle"][:3 if capturing else 4]
+            calls = [getattr(lib, name) if wait is None or capturing else self._waited(name, wait) for name in names]
+            if clip is not None:
+                calls.insert(1, lambda *_: clip() or gs.GS_OK)
         return *self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls), view
 
     def moved(self, view, scene, image, block):

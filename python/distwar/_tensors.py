@@ -169,8 +169,3 @@ def radii_for_gsplat(radii):
     if (_package.gsplat_version or _installed_gsplat) < (1, 5):
         return radii
     return radii.unsqueeze(-1).expand(*radii.shape, 2)
-
-
-def takes_operators():
-    """Whether the caller asks for operators in place of _frame.py."""
-    return _package.means2d_in_graph

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""rasterization() on torch tensors: groups of cameras that go through each stage in one launch, by _frame.py or, where
-torch watches, by _operators.py; and what density strategies read."""
+"""rasterization() on torch tensors: groups of cameras that go through each stage in one launch; and what density strategies
+read."""
 import functools
 
 import torch
@@ -9,11 +9,10 @@ from . import _stages
 from ._library import BACKENDS
 from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
-from ._operators import Projected
 from ._harmonics import colors_of
 from ._request import KERNELS_DEGREE, check, meta_of
 from ._tensors import (captures, current_device, index_of, is_plain, known_values, packed_cameras, radii_for_gsplat,
-                       strategy_now, takes_operators)
+                       strategy_now)
 
 # The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
 NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "constant", "viewmats", "Ks", "backgrounds")
@@ -135,7 +134,7 @@ def _pack(meta, means2d, radii):
 
 
 class _Pairs:
-    """The entries of meta by pairs of camera and Gaussian, of Frames, or Projected cameras, one after another."""
+    """The entries of meta by pairs of camera and Gaussian, of Frames, one after another."""
     NAMES = frozenset(("radii", "depths", "means2d"))
     __slots__ = ("parts", "nodes", "batch", "absgrad")
 
@@ -146,12 +145,15 @@ class _Pairs:
     def all_radii(self):
         return _joined([part.radii() for part in self.parts], self.batch)
 
+    @torch.compiler.disable
     def radii(self):
         return radii_for_gsplat(self.all_radii())
 
+    @torch.compiler.disable
     def depths(self):
         return _joined([part.splats.detach()[..., 9] for part in self.parts], self.batch)
 
+    @torch.compiler.disable
     def means2d(self):
         return self.watched(self.all_means2d())
 
@@ -181,13 +183,13 @@ def _one_background(call, backgrounds):
     return rows[0] if rows and all(row == rows[0] for row in rows) else None
 
 
-def _by_frames(call, scenes, packed, absgrad, background):
+def _by_frames(call, scenes, packed, absgrad, background, radius_clip):
     """Images, alphas, depths or None where there are none or the image has them, and meta, by autograd.Functions.
     background: as a Frame takes it."""
     batch, strategy, frames, images = call.batch, strategy_now(), [], []
     for (plan, room), scene in zip(call.plans(scenes), scenes):
         frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.shape.settings, plan.camera_ends),
-                      strategy, call.index, background)
+                      strategy, call.index, background, clip=radius_clip)
         images.append(frame.render(*scene, None))
         frames.append(frame)
     # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
@@ -199,58 +201,33 @@ def _by_frames(call, scenes, packed, absgrad, background):
     elif absgrad:
         meta["means2d"]
     elif captures(call.index):
-        meta.whole()
+        meta.copy()  # the entries that take a kernel are made in the graph
     image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
     return *image, meta
 
 
-def _by_operators(call, scenes, packed, absgrad, radius_clip):
-    """The same by operators. Splats of a radius up to radius_clip pixels, unless it is 0, are culled."""
-    batch, request, means_of_colors = call.batch, call.request, call.request.channels == 3
-    scenes = [(*scene[:6], *scene[7:]) for scene in scenes]  # the constant is None
-    parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]), radius_clip)
-             for scene in scenes]
-    means2d, at, absolute = _joined([part.means2d for part in parts], batch), None, None
-    meta = {**call.meta, "means2d": means2d}  # as torch.compile of torch 2.4 takes it
-    pairs = _Pairs(parts, None, batch, absgrad)
-    meta["radii"], meta["depths"] = pairs.radii(), pairs.depths()
-    if packed:
-        at = _pack(meta, means2d, pairs.all_radii())
-        means2d = means2d.detach().index_put(at, meta["means2d"])  # depends on the rows
-    if absgrad and means2d.requires_grad:
-        absolute = torch.empty((), device=call.device).expand(means2d.shape).requires_grad_()  # nobody reads it
-        target = meta["means2d"]
-        absolute.register_hook(lambda g: setattr(target, "absgrad", g if at is None else g[at]))
-    flat = [a if a is None or not batch else a.flatten(0, -3) for a in (means2d, absolute)]
-    images, first = [], 0
-    for part, scene in zip(parts, scenes):
-        end = first + part.splats.shape[0]
-        images.append(part.blend(*(a if a is None else a[first:end] for a in flat),
-                                 None if means_of_colors else scene[4]))
-        first = end
-    return *[_joined(list(of), batch) for of in zip(*images)], meta
-
-
-def _apart(means, colors, sh_degree, by_frames):
-    """(colors, constant) of a Scene: apart where _frame.py takes them so, or all of them joined and None."""
+def _apart(means, colors, sh_degree):
+    """(colors, constant) of a Scene: apart where a Frame takes them so, or all of them joined and None."""
     if len(colors) != 2:
         raise ValueError(f"distwar.rasterization: colors has {len(colors)} tensors, not two, the constants and the rest")
     constant, rest = colors
     for name, a in ("colors[0]", constant), ("colors[1]", rest):
         _check_tensor(name, a, means.device)
-    if by_frames and constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
+    if constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
             constant.shape[1] == 1 and rest.shape[1] in (3, 8, 15) and isinstance(sh_degree, int) and \
             sh_degree <= KERNELS_DEGREE and constant.dtype == rest.dtype == torch.float32:
         return rest, constant
     return torch.cat((constant, rest), -2), None
 
 
+@torch.compiler.disable
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
     """arrays: by NAMES; colors may be two tensors."""
-    plain = is_plain(arrays[0])
-    by_frames = plain and not (radius_clip > 0 or takes_operators())
+    if isinstance(arrays[0], torch.Tensor) and not is_plain(arrays[0]):
+        raise NotImplementedError("distwar.rasterization: transforms and modes of torch (vmap, fake tensors) and subclasses of "
+                                  "tensors are not supported")
     if isinstance(arrays[4], (tuple, list)):
-        colors, constant = _apart(arrays[0], arrays[4], sh_degree, by_frames)
+        colors, constant = _apart(arrays[0], arrays[4], sh_degree)
         arrays = (*arrays[:4], colors, arrays[5], constant, *arrays[7:])
     if isinstance(sh_degree, int) and sh_degree > KERNELS_DEGREE:
         named, device = dict(zip(NAMES, arrays)), getattr(arrays[0], "device", None)
@@ -260,25 +237,20 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         if colors.shape[-3] == 1:  # colours of all cameras go the shortest way
             colors = colors.squeeze(-3)
         arrays, sh_degree = (*arrays[:4], colors, *arrays[5:]), None
-    call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
-    if plain and call.index is not None and call.index != current_device():
+    call = _call_of(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+    if call.index is not None and call.index != current_device():
         with torch.cuda.device(call.index):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip)
-    request = call.request
-    if plain and call.is_scene:
+    request, background = call.request, arrays[9]
+    if call.is_scene:
         scenes = [arrays[:9]]
     else:
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
         scenes = [_scene_of(arrays, request, group) for group in call.groups]
-    background = arrays[9]
-    if by_frames:
-        blended = _one_background(call, background)
-        color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad, blended)
-        background = None if blended else background
-    else:
-        color, alphas, depth, meta = _by_operators(call, scenes, packed, absgrad, radius_clip)
-    if background is not None:
+    blended = _one_background(call, background)
+    color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad, blended, radius_clip)
+    if background is not None and blended is None:
         joined = color.shape[-1] - request.channels
         if joined:
             background = torch.nn.functional.pad(background, (0, joined))

@@ -98,7 +98,8 @@ class Training:
     def __init__(self, before, after, steps, **options):
         torch.manual_seed(5)
         self.params, view = parameters(150)
-        self.optimizers, self.counts = optimizers_of(self.params), []
+        self.optimizers = optimizers_of(self.params)
+        self.counts = []
         for n in range(1, steps + 1):
             p = self.params
             colors, _, info = distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
@@ -146,12 +147,16 @@ class AsGsplat(unittest.TestCase):
     def test_default(self):
         """Its issue 797: version 1.5.3 resets no opacities, so none are reset here."""
         for revised, scale, prune in ((False, 1.0, 0.22), (True, 1.0, 0.22), (False, 3.0, 0.06)):
-            options = dict(grow_grad2d=0.05, grow_scale3d=0.15 / scale, prune_opa=0.12, revised_opacity=revised)
+            options = dict(grow_grad2d=0.05,
+                           grow_scale3d=0.15 / scale,
+                           prune_opa=0.12,
+                           revised_opacity=revised)
             sums = [torch.zeros(150, 2, device=DEVICE)]
 
             def after(p, optimizers, step, info):
                 if step > 1 and step % 3 == 0:
-                    density.grow_and_prune(p, optimizers, sums[0], scale, prune_scale3d=prune if step > 7 else None, **options)
+                    large = prune if step > 7 else None
+                    density.grow_and_prune(p, optimizers, sums[0], scale, prune_scale3d=large, **options)
                     sums[0] = torch.zeros(len(p["means"]), 2, device=DEVICE)
             ours = Training(lambda p, optimizers, step, info: density.sum_gradients(info, sums[0]), after, 10)
             strategy = self.of.DefaultStrategy(refine_start_iter=1, refine_every=3, reset_every=7, prune_scale3d=prune,
@@ -172,8 +177,9 @@ class AsGsplat(unittest.TestCase):
                 density.relocate(p, optimizers, 0.25)
                 density.add_copies(p, optimizers, 170, min_opacity=0.25)
         ours = Training(lambda *_: None, after, 13)
-        self.check(ours, self.train(self.of.MCMCStrategy(cap_max=170, refine_start_iter=1, refine_every=3, min_opacity=0.25,
-                                                         verbose=False), 13, after=dict(lr=0.0)))
+        strategy = self.of.MCMCStrategy(cap_max=170, refine_start_iter=1, refine_every=3, min_opacity=0.25,
+                                        verbose=False)
+        self.check(ours, self.train(strategy, 13, after=dict(lr=0.0)))
         self.assertEqual(ours.counts[-1], 170)
 
 
@@ -181,7 +187,8 @@ class Functions(unittest.TestCase):
     def test_sums(self):
         """In the backward pass, as gradients of means2d have them."""
         params, view = parameters(150)
-        sums, expected = torch.zeros(150, 2, device=DEVICE), torch.zeros(150, 2, device=DEVICE)
+        sums = torch.zeros(150, 2, device=DEVICE)
+        expected = torch.zeros_like(sums)
         half = torch.tensor([view["width"] / 2, view["height"] / 2], device=DEVICE)
         for step in (1, 2, 3):
             gradients = []
@@ -213,7 +220,8 @@ class Functions(unittest.TestCase):
         optimizers = optimizers_of(params)
         with torch.no_grad():
             params["opacities"].add_(-20)
-        self.assertEqual([density.relocate(params, optimizers), density.add_copies(params, optimizers, 100)], [150, 0])
+        self.assertEqual(density.relocate(params, optimizers), 150)
+        self.assertEqual(density.add_copies(params, optimizers, 100), 0)
 
     def test_reset(self):
         params, _ = parameters(150)
@@ -223,7 +231,8 @@ class Functions(unittest.TestCase):
         density.reset_opacities(params, optimizers)
         self.assertLess(float(params["opacities"].detach().sigmoid().max()), 0.0100001)
         self.assertIsNone(params["opacities"].grad)
-        self.assertEqual(float(optimizers["opacities"].state[params["opacities"]]["exp_avg"].abs().max()), 0)
+        state = optimizers["opacities"].state[params["opacities"]]
+        self.assertEqual(float(state["exp_avg"].abs().max()), 0)
 
     def test_an_optimizer_of_two(self):
         params, _ = parameters(150)

@@ -2,7 +2,6 @@
 """rasterization() on numpy arrays against the formulas in double precision and against differences."""
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,6 @@ from scenes import reference, relative
 import distwar
 from distwar import __main__ as about
 from distwar import _library
-from distwar.__main__ import architectures
 
 NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
 
@@ -285,17 +283,10 @@ class About(unittest.TestCase):
         lines = {line.split()[0]: line.split(None, 1)[1] for line in run.stdout.splitlines()}
         self.assertEqual(lines["distwar"], distwar.__version__)
         self.assertRegex(distwar.__version__, r"^\d+\.\d+\.\d+$")
-        self.assertRegex(lines["libdistwar_gs"], "^simt, kernels on the CPU, /.*libdistwar_gs.so")
+        self.assertRegex(lines["libdistwar_gs"], "^simt, /.*libdistwar_gs.so")
         self.assertEqual(lines["numpy"], np.__version__)
         with self.assertRaises(AttributeError):
             distwar.nothing
-
-    def test_a_library_with_the_kernels_of_another(self):
-        path = distwar.library().lib._name
-        for backend, kernels in (("cuda", "kernels of libdistwar_gs"), ("simt", "kernels on the CPU")):
-            of = mock.Mock(backend=backend, lib=mock.Mock(_name=path))
-            with mock.patch.object(about, "architectures", return_value=[]):
-                self.assertEqual(about._library(lambda _: of), f"{backend}, {kernels}, {os.path.realpath(path)}")
 
     @unittest.skipIf(distwar.library().backend == "cuda", "of the CPU library")
     def test_the_other_library(self):
@@ -314,22 +305,6 @@ class About(unittest.TestCase):
             for gpu, backend, device in ((0, None, "cpu"), (1, None, "cuda"), (0, "cuda", "cuda"), (1, "simt", "cpu")):
                 has_gpu.return_value = bool(gpu)
                 self.assertEqual(_library._path("gs", backend), f"{folder}/libdistwar_gs_{device}.so")
-
-    def test_architectures(self):
-        """Containers of kernel images as nvcc writes them, among other bytes, and one that is cut off."""
-        def image(kind, arch, size):
-            return struct.pack("<HHIQ12xI32x", kind, 257, 64, size, arch) + bytes(size)
-
-        def container(*images):
-            whole = b"".join(images)
-            return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(whole)) + whole
-        data = b"x" * 7 + container(image(2, 90, 24), image(1, 120, 8)) + b"y" * 5 + container(image(2, 80, 0))
-        with tempfile.TemporaryDirectory() as folder:
-            for name, bytes_of, found in (("whole", data, ["sm_80", "sm_90", "compute_120"]),
-                                          ("cut", data[:-40], ["sm_90", "compute_120"]), ("none", b"", [])):
-                path = pathlib.Path(folder) / name
-                path.write_bytes(bytes_of)
-                self.assertEqual(architectures(path), found)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from distwar import _stages, density, gs
-from distwar._frame import Frame
+from distwar._frame import Frame, radii_of, run_project
 from distwar._library import BACKENDS
-from distwar._operators import radii_of, run_project
 from distwar._request import KERNELS_DEGREE, MOST_SIZE
 from distwar._tensors import (Memory, On, index_of, is_plain, known_values, library_of, packed_cameras, plain, strategy_now,
                               stream_of)

@@ -1,68 +1,56 @@
 # SPDX-License-Identifier: MIT
+"""The call of the package of this name, by gs_ssim."""
+from ctypes import byref
+
 import torch
-from torch.nn.functional import conv2d
 
-from distwar import _ssim
+from distwar import gs
+from distwar._tensors import On, is_plain, library_of, stream_of
 
-SIZE, SIGMA = 11, 1.5  # Wang et al. 2004
-C1, C2 = 0.01**2, 0.03**2
-
-
-def _windowed_mean(maps, padding):
-    """Means of maps [maps, planes, H, W] along columns and rows. A group per map: torch's kernel, never in TF32, which
-    variances as differences do not bear."""
-    at = torch.arange(SIZE, dtype=torch.float32, device=maps.device) - SIZE // 2
-    weights = torch.exp(-at**2 / (2 * SIGMA**2))
-    weights = (weights / weights.sum()).expand(maps.shape[1], 1, SIZE)
-    with torch.autocast(maps.device.type, enabled=False):
-        maps = conv2d(maps, weights[..., None], padding=(padding, 0), groups=maps.shape[1])
-        return conv2d(maps, weights[:, :, None], padding=(0, padding), groups=maps.shape[1])
+MOST_PLANES, MOST_SIZE = 65535, 16384  # of gs_ssim
 
 
-def _derivatives(mx, my, luminance, contrast, c, d):
-    """The derivatives of SSIM by the windowed means of x, x^2 + y^2 and x y."""
-    by_mean = contrast * (2 * my - 2 * mx * luminance) / c + luminance * (2 * mx * contrast - 2 * my) / d
-    return torch.stack((by_mean, -luminance * contrast / d, 2 * luminance / d))
+def _run(x, y, valid, wants_gradient):
+    """The mean, and its gradient by x or None."""
+    planes, height, width = x.shape
+    pair = gs.SsimPair(width, height, planes, valid, x.data_ptr(), y.data_ptr())
+    result = torch.empty(3, dtype=torch.float64, device=x.device)
+    gradient = torch.empty_like(x) if wants_gradient else None
+    library_of(x.device).call_on("gs_ssim", byref(pair), result.data_ptr(),
+                                 None if gradient is None else gradient.data_ptr(), stream_of(x.device))
+    return result[0].float(), gradient
 
 
 class _MeanSsim(torch.autograd.Function):
-    """The mean SSIM of planes [P, H, W] by torch, where gs_ssim does not serve. Computes derivatives with the value."""
+    """The mean SSIM of planes x and y [P, H, W], float32. The gradients are computed with the value."""
 
     @staticmethod
-    def forward(ctx, x, y, padding):
-        mx, my, squares, xy = _windowed_mean(torch.stack((x, y, x * x + y * y, x * y)), padding)
-        of_means = mx * mx + my * my
-        c, d = of_means + C1, squares - of_means + C2
-        luminance, contrast = (2 * mx * my + C1) / c, (2 * (xy - mx * my) + C2) / d
-        ctx.padding = SIZE - 1 - padding
-        ctx.save_for_backward(x, y, *(_derivatives(*means, luminance, contrast, c, d) if needed else None
-                                      for means, needed in zip(((mx, my), (my, mx)), ctx.needs_input_grad)))
-        return (luminance * contrast).mean()
+    def forward(ctx, x, y, valid):
+        with On(x):
+            x, y = x.contiguous(), y.contiguous()
+            value, by_x = _run(x, y, valid, ctx.needs_input_grad[0])
+            by_y = _run(y, x, valid, True)[1] if ctx.needs_input_grad[1] else None
+        ctx.save_for_backward(by_x, by_y)
+        return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, d_value):
-        x, y, *derivatives = ctx.saved_tensors
-        out = []
-        for image, other, by in ((x, y, derivatives[0]), (y, x, derivatives[1])):
-            if by is not None:
-                by_mean, by_square, by_product = _windowed_mean(by, ctx.padding)
-                by = (by_mean + 2 * image * by_square + other * by_product) * (d_value / by[0].numel())
-            out.append(by)
-        return out[0], out[1], None
+        return *(None if by is None else d_value * by for by in ctx.saved_tensors), None
 
 
+@torch.compiler.disable
 def fused_ssim(img1, img2, padding="same", train=True):
     """The mean of SSIM over images [B, C, H, W] of values from 0 to 1, with a gradient. padding: same (zeros outside),
     or valid (windows that lie inside)."""
     if padding not in ("same", "valid"):
         raise ValueError(f"fused_ssim: padding is {padding!r}, not same or valid")
-    least = SIZE if padding == "valid" else 1
-    if img1.dim() != 4 or img1.shape != img2.shape or img1.numel() == 0 or min(img1.shape[2:]) < least:
-        raise ValueError(f"fused_ssim: images of the shapes {tuple(img1.shape)} and {tuple(img2.shape)}; both must "
-                         f"have the same one, [B, C, H, W], H and W at least {least}")
+    least = 11 if padding == "valid" else 1
+    if img1.dim() != 4 or img1.shape != img2.shape or img1.numel() == 0 or min(img1.shape[2:]) < least or \
+            max(img1.shape[2:]) > MOST_SIZE or img1.shape[:2].numel() > MOST_PLANES:
+        raise ValueError(f"fused_ssim: images of the shapes {tuple(img1.shape)} and {tuple(img2.shape)}; both must have the same "
+                         f"one, [B, C, H, W], H and W at least {least} and at most {MOST_SIZE}, B C at most {MOST_PLANES}")
+    if img1.device != img2.device or not (is_plain(img1) and is_plain(img2)):
+        raise ValueError("fused_ssim: the images must be tensors on one device, without modes of torch that watch")
     with torch.set_grad_enabled(train and torch.is_grad_enabled()):
-        x, y = img1.float().flatten(0, 1), img2.float().flatten(0, 1)
-        if x.device == y.device and _ssim.takes(x, y):
-            return _ssim.MeanSsim.apply(x, y, padding == "valid")
-        return _MeanSsim.apply(x, y, SIZE // 2 * (padding == "same"))
+        return _MeanSsim.apply(img1.float().flatten(0, 1), img2.float().flatten(0, 1), padding == "valid")
