@@ -45,9 +45,9 @@ class timed : public cloud {
         device_download(logits.data(), state.gaussians.opacity_logit, logits.size() * sizeof(float));
         return std::count(logits.begin(), logits.end(), -20.0f);
     }
-    std::vector<char> bytes() const {
-        std::vector<char> out(device_gaussians_bytes(state.gaussians.count, state.gaussians.sh_degree));
-        device_download(out.data(), state.gaussians.mean, out.size());
+    static std::vector<char> bytes(const gs_gaussians &of) {
+        std::vector<char> out(device_gaussians_bytes(of.count, of.sh_degree));
+        device_download(out.data(), of.mean, out.size());
         return out;
     }
 
@@ -66,6 +66,20 @@ class timed : public cloud {
     std::vector<int64_t> at;
     int64_t seen_iteration = 0, seen_dead = 0;
     double clock = 100;
+    int64_t usual = 0; // iterations of the run that a long budget begins with
+
+    void validate(const std::vector<uint8_t> &shown) {
+        device_upload(views[0].pixels, shown.data(), shown.size());
+        views[0].validates = true;
+        settings.validation_until = 0.75;
+        settings.teachers = 2;
+    }
+    std::vector<uint8_t> negative() const {
+        std::vector<uint8_t> out(size_t(3 * width * height));
+        device_download(out.data(), views[0].pixels, out.size());
+        for (uint8_t &value : out) value = uint8_t(255 - value);
+        return out;
+    }
 
   private:
     static void fit(void *context, double steps, training_settings *s) {
@@ -73,6 +87,10 @@ class timed : public cloud {
         if (t->fits++ == 0) t->fitted = steps;
         t->asked.push_back(steps);
         t->most = std::max(t->most, steps);
+        if (steps == double(t->usual)) {
+            *s = t->settings;
+            return;
+        }
         s->iterations = 500;
         s->sh_interval = 100;
         s->density.kind = DENSITY_SPLIT;
@@ -134,14 +152,8 @@ TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
 // The validation view shows its negative: training learns nothing that it confirms, and ends long before the time.
 TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     timed t;
-    std::vector<uint8_t> negative(3 * timed::width * timed::height);
-    device_download(negative.data(), t.views[0].pixels, negative.size());
-    for (uint8_t &value : negative) value = uint8_t(255 - value);
-    device_upload(t.views[0].pixels, negative.data(), negative.size());
-    t.views[0].validates = true;
-    t.settings.validation_until = 0.75;
+    t.validate(t.negative());
     t.settings.validate_every = 5;
-    t.settings.teachers = 2;
     t.end_after_one = true;
     t.train_for(1);
     EXPECT_TRUE(t.report.stopped);
@@ -159,10 +171,46 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     EXPECT_EQ(t.state.place.at, 500);
     EXPECT_EQ(t.state.place.progress, 1);
     EXPECT_GT(t.report.iterations, 3 * each);
-    // The second teacher, which is resumed, has a schedule of ten times the views until the end, the last scene all.
-    EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.state.place.ended), 5000}));
+    EXPECT_EQ(t.asked, (std::vector<double>{5000})); // when it is resumed: all scenes have the same schedule
     EXPECT_LE(t.state.gaussians.count,
               std::max(t.state.distillation.teacher[0].count, t.state.distillation.teacher[1].count));
+}
+
+// A budget of several usual runs begins with one, and a longer one follows. Where the validation view shows its negative, that
+// becomes no better: the time that is left is for teachers, or not used.
+TEST(BudgetedTraining, ALongBudgetIsNoWorseThanAUsualRun) {
+    const struct {
+        bool confirms;
+        double seconds;
+        int32_t scene, scenes;
+    } cases[] = {{true, 1, 1, 0}, {false, 1, 1, 1}, {false, 2, 2, 2}};
+    for (const auto &c : cases) {
+        SCOPED_TRACE(testing::Message() << c.confirms << ", " << c.seconds);
+        timed t, once;
+        for (timed *each : {&t, &once}) {
+            const std::vector<uint8_t> grey(size_t(3 * timed::width * timed::height), 127);
+            for (size_t v = 0; c.confirms && v < each->views.size(); v++)
+                device_upload(each->views[v].pixels, grey.data(), grey.size());
+            each->validate(c.confirms ? grey : each->negative());
+            each->settings.validate_every = 10000; // but for the last look
+            each->settings.iterations = each->usual = 80;
+        }
+        once.train_for(0);
+        t.train_for(c.seconds);
+        const run_place &place = t.state.place;
+        EXPECT_EQ(t.bytes(t.state.distillation.teacher[0]), once.bytes(once.state.gaussians));
+        EXPECT_EQ(place.scene, c.scene);
+        EXPECT_EQ(place.scenes, c.scenes);
+        EXPECT_EQ(place.usual, 80);
+        EXPECT_EQ(place.progress, 1);
+        EXPECT_EQ(place.given_up > 0, !c.confirms);
+        EXPECT_EQ(place.ended, c.confirms ? 0 : 60);
+        EXPECT_TRUE(place_is_possible(&place));
+        if (c.scenes == 1)
+            EXPECT_EQ(t.bytes(t.state.gaussians), once.bytes(once.state.gaussians));
+        else
+            EXPECT_NEAR(place.seconds, c.seconds, 0.03 * c.seconds);
+    }
 }
 
 TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
@@ -221,9 +269,9 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
 }
 
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0};
+    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&good));
-    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0};
+    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&fresh));
     fresh.views = 13;
     EXPECT_FALSE(place_is_possible(&fresh));
@@ -237,7 +285,8 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
         {640, 638, 1e300, 0.6, 3.2, 0},  {640, 638, 1000, 0.6, NAN, 0},   {INT64_MAX, 638, 1, 0.6, 1, 0},
         {640, 638, 1000, 0.64, 3.2, -1}, {640, 638, 1000, 0.64, 3.2, 601}};
     for (const auto &b : bad) {
-        const run_place place = {600, 600, b.at, b.before, b.length, b.progress, b.seconds, b.ended, 0, 0};
+        const run_place place = {600,     600, b.at, b.before, b.length, b.progress, b.seconds,
+                                 b.ended, 0,   0,    0,        0,        0,          0};
         EXPECT_FALSE(place_is_possible(&place));
     }
 }
