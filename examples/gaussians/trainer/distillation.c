@@ -173,16 +173,16 @@ static void begin(trainer *t) {
     t->watch = (mcmc_watch){0};
     t->watched_phase = -1; // its losses begin anew
     // A longer run has the usual settings until its length is known.
-    if (state->place.usual > 0 && !place_is_longer(&state->place)) trainer_fit_schedule(t);
+    if (state->place.usual > 0 && !place_is_longer(&state->place)) place_fit(&state->place, &t->fitted);
     if (place_is_taught(&state->place)) limit_growth(t);
 }
 
-// After a usual run under a budget: a longer one has the time that is left, if that is twice as much.
+// After a usual run under a budget: a longer one has the time that is left, if that is as much.
 static bool begin_longer(trainer *t) {
     run_place *const place = &t->state->place;
     bool room;
-    place->usual_seconds = place->seconds;
-    if (t->settings->budget->seconds < 3 * place->seconds) return true;
+    place->first_seconds = place->seconds;
+    if (t->settings->budget->seconds < 2 * place->seconds) return true;
     if (!have_room(t, 1, &room)) return false;
     if (!room) return true;
     if (!keep(t)) return false;

@@ -19,8 +19,8 @@ bool place_is_possible(const run_place *place) {
            place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
            place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
            place->ended >= 0 && place->ended <= place->views && place->usual >= 0 &&
-           place->usual <= SCHEDULE_MOST && place->usual_seconds >= 0 &&
-           place->usual_seconds <= place->seconds && isfinite(place->usual_loss) &&
+           place->usual <= SCHEDULE_MOST && place->first_seconds >= 0 &&
+           place->first_seconds <= place->seconds && isfinite(place->validation_loss) &&
            (place->length > 0 || place->ended > 0 || place->usual > 0 || place->at == place->views);
 }
 
@@ -52,6 +52,11 @@ bool place_goes_by_views(const run_place *place) {
     return place_is_usual(place) || place_teaches(place);
 }
 
+void place_fit(const run_place *place, training_settings *settings) {
+    const training_budget *const budget = settings->budget;
+    budget->fit(budget->context, place_is_usual(place) ? (double)place->usual : place->length, settings);
+}
+
 void place_give_up(run_place *place) {
     place->ended = place->usual - place->usual / 4; // so that scheduled_early_views is `usual`
     place->given_up = place->views - scheduled_early_views(place);
@@ -59,7 +64,7 @@ void place_give_up(run_place *place) {
 
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place) {
     if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
-    const double each = place->usual_seconds > 0 ? place->usual_seconds : place->seconds;
+    const double each = place->first_seconds > 0 ? place->first_seconds : place->seconds;
     const double lengths = settings->budget
                                ? 1 + (settings->budget->seconds - place->seconds) / each
                                : (double)settings->iterations / (double)scheduled_early_views(place);

@@ -265,6 +265,8 @@ bool place_is_usual(const run_place *place);
 bool place_is_longer(const run_place *place);
 // Under a budget: whether time does not move the schedule. There is time for the views of each teacher.
 bool place_goes_by_views(const run_place *place);
+// Under a budget: fits the settings to the length that is known, or to that of a usual run.
+void place_fit(const run_place *place, training_settings *settings);
 // Gives a longer run up: teachers are as long as the first run.
 void place_give_up(run_place *place);
 // Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until

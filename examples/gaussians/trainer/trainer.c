@@ -41,14 +41,8 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-void trainer_fit_schedule(trainer *t) {
-    const training_budget *const budget = t->settings->budget;
-    const run_place *const place = &t->state->place;
-    budget->fit(budget->context, place_is_usual(place) ? (double)place->usual : place->length, &t->fitted);
-}
-
 // A budget of at least so many usual runs begins with one.
-static const double usual_runs = 4;
+static const double least_runs = 4;
 
 // Moves the place to the next step. views: of that step.
 static void advance(trainer *t, int32_t views) {
@@ -65,11 +59,11 @@ static void advance(trainer *t, int32_t views) {
         const bool first = place->length == 0;
         place->length = pace_views_in_all(&t->pace, place->views, views);
         if (first && place->scene == 0 && t->state->distillation.start.count > 0 &&
-            place->length >= usual_runs * (double)t->settings->iterations) {
+            place->length >= least_runs * (double)t->settings->iterations) {
             place->usual = t->settings->iterations, t->pace.between_left = 0;
             return;
         }
-        trainer_fit_schedule(t);
+        place_fit(place, &t->fitted);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.between_left = retirements_left(density, place->before); // with this step's
@@ -399,7 +393,7 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
         t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
     else
         place_open(&state->place, settings);
-    if (settings->budget && state->place.length > 0) trainer_fit_schedule(t);
+    if (settings->budget && state->place.length > 0) place_fit(&state->place, &t->fitted);
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
         !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
                           settings->seed, settings->validation_until > 0, &why) ||

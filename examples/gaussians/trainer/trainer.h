@@ -212,8 +212,6 @@ struct trainer {
 // The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
 bool trainer_take_results(trainer *t, int64_t count, step_result *results);
 
-// Under a budget: fits the settings to the length that is known, or to that of a usual run.
-void trainer_fit_schedule(trainer *t);
 int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
 // Adds the view to those of a step.
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);

@@ -137,7 +137,7 @@ typedef struct run_place {
     // Of a budget that is worth several usual runs, else 0: views of a usual run, which is the first; and when that is
     // complete its seconds, the mean loss of the validation views in it, and the views of a longer run that was given up.
     int64_t usual;
-    double usual_seconds, usual_loss;
+    double first_seconds, validation_loss;
     int64_t given_up;
 } run_place;
 

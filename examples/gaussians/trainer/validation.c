@@ -114,8 +114,8 @@ bool validation_look(trainer *t, int phase) {
     if (is_last_look(t)) {
         if (!validation_loss(t, t->settings->resolutions.count, &loss)) return false; // of whole pictures
         if (place->scene == 0)
-            place->usual_loss = loss;
-        else if (!(loss < place->usual_loss))
+            place->validation_loss = loss;
+        else if (!(loss < place->validation_loss))
             place->ended = place->views;
         return true;
     }

@@ -124,9 +124,9 @@ static void print_training(const train_run *run, int ranks) {
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (run->state.place.given_up > 0)
         printf(
-            "           a longer run was given up after %lld iterations: views set aside were no better than after "
-            "%lld (--validate 0 goes on)\n",
-            (long long)run->state.place.given_up, (long long)run->state.place.usual);
+            "           a longer run was given up after %lld iterations: validation views did not confirm what it learned "
+            "(--validate 0 goes on)\n",
+            (long long)run->state.place.given_up);
     else if (run->state.place.ended > 0)
         printf(
             "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
