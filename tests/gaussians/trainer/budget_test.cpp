@@ -5,6 +5,7 @@
 #include "training_cloud.h"
 #include "json_value.h"
 extern "C" {}
+#include "arrays.h"
 #include "plan.h"
 #include <algorithm>
 #include <csignal>
@@ -46,8 +47,13 @@ class timed : public cloud {
         return std::count(logits.begin(), logits.end(), -20.0f);
     }
     static std::vector<char> bytes(const gs_gaussians &of) {
-        std::vector<char> out(device_gaussians_bytes(of.count, of.sh_degree));
-        device_download(out.data(), of.mean, out.size());
+        const gs_arrays arrays = gs_arrays_of(&of);
+        std::vector<char> out;
+        for (int a = 0; a < GS_ARRAYS; a++) {
+            const size_t bytes = size_t(of.count) * size_t(arrays.width[a]) * sizeof(float);
+            out.resize(out.size() + bytes);
+            device_download(out.data() + out.size() - bytes, arrays.of[a], bytes);
+        }
         return out;
     }
 
