@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 13,
+    VERSION = 14,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     SCENES = 1 + TEACHERS_MOST,      // the start and each teacher
@@ -40,7 +40,7 @@ typedef struct checkpoint_header {
     uint32_t data; // fingerprint
 } checkpoint_header;
 
-_Static_assert(sizeof(checkpoint_header) == 464, "the file has no padding");
+_Static_assert(sizeof(checkpoint_header) == 496, "the file has no padding");
 
 // ---- what a file has
 
@@ -329,7 +329,8 @@ static bool header_is_right(const checkpoint_header *header) {
     if (!(header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
           header->sh_degree <= GS_MAX_SH_DEGREE && place->views >= 0 && place->views <= SCHEDULE_MOST &&
           place->ended >= 0 && place->ended <= place->views && place->scene >= 0 &&
-          place->scene <= place->scenes && place->scenes <= TEACHERS_MOST &&
+          place->scene <= (place->usual > 0 && place->scenes == 0 ? 1 : place->scenes) &&
+          place->scenes <= TEACHERS_MOST && place->given_up >= 0 && place->given_up <= place->views &&
           place_before(place) <= place->views && (place->scenes == 0 || place->ended > 0) &&
           learning_curve_is_possible(&header->learning) && place->steps >= 0 &&
           place->steps <= place->views && header->averaged >= 0 && header->averaged <= place->steps &&

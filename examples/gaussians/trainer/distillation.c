@@ -155,11 +155,67 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     return true;
 }
 
+// Keeps the scene that is trained as a teacher. False after ranks_fail.
+static bool keep(trainer *t) {
+    training_state *const state = t->state;
+    parameter_average_take(&state->average, &state->gaussians);
+    return training_state_copy(state, &state->distillation.teacher[state->place.scene++]);
+}
+
+// Begins a scene from the start.
+static void begin(trainer *t) {
+    training_state *const state = t->state;
+    gs_gaussians start = device_gaussians_from(&state->distillation.start);
+    training_state_restart(state, &start);
+    device_gaussians_close(&start);
+    state->place.at = 0, state->place.before = -1, state->place.progress = 0;
+    t->pace = (pace){.budget = t->pace.budget, .last = t->pace.last, .between = t->pace.between};
+    t->watch = (mcmc_watch){0};
+    t->watched_phase = -1; // its losses begin anew
+    // A longer run has the usual settings until its length is known.
+    if (state->place.usual > 0 && !place_is_longer(&state->place)) place_fit(&state->place, &t->fitted);
+    if (place_is_taught(&state->place)) limit_growth(t);
+}
+
+// After a usual run under a budget: a longer one has the time that is left, if that is as much.
+static bool begin_longer(trainer *t) {
+    run_place *const place = &t->state->place;
+    bool room;
+    place->first_seconds = place->seconds;
+    if (t->settings->budget->seconds < 2 * place->seconds) return true;
+    if (!have_room(t, 1, &room)) return false;
+    if (!room) return true;
+    if (!keep(t)) return false;
+    place->length = 0; // it is to be known anew
+    t->state->learning = (learning_curve){0};
+    begin(t);
+    return true;
+}
+
+// A longer run has become no better than the first, which is a teacher, or if there is no time for others the result.
+static bool give_up(trainer *t) {
+    training_state *const state = t->state;
+    run_place *const place = &state->place;
+    const int64_t teachers = scheduled_teachers(t->settings, place);
+    bool room = false;
+    place_give_up(place);
+    if (teachers > 0 && !have_room(t, teachers, &room)) return false;
+    place->scenes = room ? (int32_t)teachers : 1;
+    if (room) {
+        begin(t);
+    } else {
+        training_state_restart(state, &state->distillation.teacher[0]);
+        place->progress = 1;
+    }
+    return true;
+}
+
 bool distillation_next(trainer *t) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
-    if (place->ended == 0 || place_is_taught(place) ||
-        place->views < place_before(place) + scheduled_early_views(place))
+    if (place_is_longer(place)) return place->ended == 0 || give_up(t);
+    if (place->ended == 0) return !place_is_usual(place) || place->views < place->usual || begin_longer(t);
+    if (place_is_taught(place) || place->views < place_before(place) + scheduled_early_views(place))
         return true;
     if (place->scenes == 0) {
         const int64_t teachers =
@@ -170,17 +226,7 @@ bool distillation_next(trainer *t) {
         if (!room) return true;
         place->scenes = (int32_t)teachers;
     }
-    parameter_average_take(&state->average, &state->gaussians);
-    if (!training_state_copy(state, &state->distillation.teacher[place->scene])) return false;
-    place->scene++;
-    gs_gaussians start = device_gaussians_from(&state->distillation.start);
-    training_state_restart(state, &start);
-    device_gaussians_close(&start);
-    place->at = 0, place->before = -1, place->progress = 0;
-    if (t->settings->budget && place->length > 0)
-        t->settings->budget->fit(t->settings->budget->context, place_length_to_fit(place), &t->fitted);
-    t->watch = (mcmc_watch){0};
-    t->watched_phase = -1; // its losses begin anew
-    if (place_is_taught(place)) limit_growth(t);
+    if (!keep(t)) return false;
+    begin(t);
     return true;
 }

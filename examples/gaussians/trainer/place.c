@@ -18,8 +18,10 @@ bool place_is_possible(const run_place *place) {
     return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
            place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
            place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= place->views &&
-           (place->length > 0 || place->ended > 0 || place->at == place->views);
+           place->ended >= 0 && place->ended <= place->views && place->usual >= 0 &&
+           place->usual <= SCHEDULE_MOST && place->first_seconds >= 0 &&
+           place->first_seconds <= place->seconds && isfinite(place->validation_loss) &&
+           (place->length > 0 || place->ended > 0 || place->usual > 0 || place->at == place->views);
 }
 
 int64_t scheduled_early_views(const run_place *place) {
@@ -27,7 +29,7 @@ int64_t scheduled_early_views(const run_place *place) {
 }
 
 int64_t place_before(const run_place *place) {
-    return place->scene * scheduled_early_views(place);
+    return place->scene * scheduled_early_views(place) + place->given_up;
 }
 
 bool place_is_taught(const run_place *place) {
@@ -38,10 +40,33 @@ bool place_teaches(const run_place *place) {
     return place->scenes > 0 && place->scene < place->scenes;
 }
 
+bool place_is_usual(const run_place *place) {
+    return place->usual > 0 && (place->scene == 0 || place_teaches(place));
+}
+
+bool place_is_longer(const run_place *place) {
+    return place->scene > 0 && place->scenes == 0;
+}
+
+bool place_goes_by_views(const run_place *place) {
+    return place_is_usual(place) || place_teaches(place);
+}
+
+void place_fit(const run_place *place, training_settings *settings) {
+    const training_budget *const budget = settings->budget;
+    budget->fit(budget->context, place_is_usual(place) ? (double)place->usual : place->length, settings);
+}
+
+void place_give_up(run_place *place) {
+    place->ended = place->usual - place->usual / 4; // so that scheduled_early_views is `usual`
+    place->given_up = place->views - scheduled_early_views(place);
+}
+
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place) {
     if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
+    const double each = place->first_seconds > 0 ? place->first_seconds : place->seconds;
     const double lengths = settings->budget
-                               ? settings->budget->seconds / place->seconds
+                               ? 1 + (settings->budget->seconds - place->seconds) / each
                                : (double)settings->iterations / (double)scheduled_early_views(place);
     const int64_t room = (int64_t)fmin(lengths, TEACHERS_MOST + 2) - 2,
                   teachers = settings->teachers < room ? settings->teachers : room;
@@ -104,7 +129,8 @@ bool place_is_over(const run_place *place, const training_settings *settings, co
     if (!settings->budget) return place->views >= scheduled_views(settings, place);
     if (place_teaches(place) || pace_is_over(pace)) return pace_is_over(pace);
     const bool early = place->ended > 0 && !place_is_taught(place);
-    return place->progress >= 1 || (early && place->views >= scheduled_early_views(place));
+    return place->progress >= 1 || (early && place->views >= scheduled_early_views(place)) ||
+           (place_is_usual(place) && place->views >= place->usual);
 }
 
 bool place_wants_length(const run_place *place, const pace *pace, int32_t views) {
@@ -112,13 +138,6 @@ bool place_wants_length(const run_place *place, const pace *pace, int32_t views)
     if (!pace_is_known(pace) || place->length == 0) return pace_is_known(pace);
     return place->progress < 0.5 && place->ended == 0 &&
            (now_worth > factor * place->length || now_worth < place->length / factor);
-}
-
-double place_length_to_fit(const run_place *place) {
-    // In views until the end. A schedule of ten times as many was as good as a short one, of 50 times a decibel worse
-    // (docs/notes/photographs.md).
-    const double most = 10;
-    return place_teaches(place) ? fmin(place->length, most * (double)place->ended) : place->length;
 }
 
 // ---- what a step has

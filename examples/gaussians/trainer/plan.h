@@ -241,15 +241,11 @@ bool training_passed(int64_t iteration, int64_t views, int64_t every);
 void place_open(run_place *place, const training_settings *settings);
 // To the next step, of so many views: by these, or once training has ended early towards the end of the schedule.
 void place_advance(run_place *place, const training_settings *settings, int32_t views);
-// After place_advance, under a budget: by the time that is left. Not while place_teaches: there is time for the views of
-// each teacher.
+// After place_advance, under a budget: by the time that is left. Not where place_goes_by_views.
 void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace);
 // Under a budget: whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians
 // are added, there is much more or less time for steps than thought.
 bool place_wants_length(const run_place *place, const pace *pace, int32_t views);
-// The length that `fit` of the budget is called with. Once it is known when a scene's training ends, teachers are not
-// trained by a much longer schedule, whose rates are still high there.
-double place_length_to_fit(const run_place *place);
 // Whether the step that was done last is the last of all. pace: with the time now.
 bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace);
 // The last view that the next step may have. of_phase: the last view of its phase.
@@ -263,9 +259,19 @@ int64_t place_before(const run_place *place);
 // Whether the scene that is trained now learns from others; whether it is a teacher after the first.
 bool place_is_taught(const run_place *place);
 bool place_teaches(const run_place *place);
+// Under a budget, that is worth several usual runs: whether this is the first, or a teacher, and so a run as without a
+// budget; whether it is a longer run, which is given up unless its validation views become better than those of the first.
+bool place_is_usual(const run_place *place);
+bool place_is_longer(const run_place *place);
+// Under a budget: whether time does not move the schedule. There is time for the views of each teacher.
+bool place_goes_by_views(const run_place *place);
+// Under a budget: fits the settings to the length that is known, or to that of a usual run.
+void place_fit(const run_place *place, training_settings *settings);
+// Gives a longer run up: teachers are as long as the first run.
+void place_give_up(run_place *place);
 // Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
 // there, one after another, to teach a last one that has at least twice as many views, or twice the time.
-// 0: the first is all.
+// 0: the first is all. A longer run that was given up is none of them.
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place);
 // 0 at the first step, 1 at the last.
 double progress_at(const training_settings *settings, int64_t step);

@@ -41,10 +41,8 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-static void fit_schedule(trainer *t) {
-    const training_budget *const budget = t->settings->budget;
-    budget->fit(budget->context, place_length_to_fit(&t->state->place), &t->fitted);
-}
+// A budget of at least so many usual runs begins with one.
+static const double least_runs = 4;
 
 // Moves the place to the next step. views: of that step.
 static void advance(trainer *t, int32_t views) {
@@ -54,13 +52,18 @@ static void advance(trainer *t, int32_t views) {
     if (!t->settings->budget) return;
     place->seconds = t->before + now_of(t) - t->started;
     pace_note(&t->pace, place->seconds);
-    if (place_teaches(place)) return;
+    if (place_goes_by_views(place)) return;
     t->pace.ahead =
         density_time_ahead(density, t->settings->iterations, training_state_count(t->state), place->before);
     if (place_wants_length(place, &t->pace, views)) {
         const bool first = place->length == 0;
         place->length = pace_views_in_all(&t->pace, place->views, views);
-        fit_schedule(t);
+        if (first && place->scene == 0 && t->state->distillation.start.count > 0 &&
+            place->length >= least_runs * (double)t->settings->iterations) {
+            place->usual = t->settings->iterations, t->pace.between_left = 0;
+            return;
+        }
+        place_fit(place, &t->fitted);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.between_left = retirements_left(density, place->before); // with this step's
@@ -258,7 +261,7 @@ const training_report *trainer_report(trainer *t) {
 
 // Whether the next step leaves out the validation views.
 static bool is_validating(const trainer *t) {
-    return t->source.trained_order.count > 0 && t->state->place.scene == 0 &&
+    return t->source.trained_order.count > 0 && t->state->place.scenes == 0 &&
            progress_at(t->settings, t->state->place.at + 1) < t->settings->validation_until;
 }
 
@@ -268,8 +271,9 @@ static step_views choose_views(trainer *t, int phase) {
     const training_state *state = t->state;
     const int64_t batch = trainer_batch(settings, phase), views = state->place.views,
                   of_phase = resolution_phase_end(&settings->resolutions, settings->iterations, phase),
-                  left =
-                      settings->budget ? batch : place_last_view(settings, &state->place, of_phase) - views;
+                  left = settings->budget && !place_is_usual(&state->place)
+                             ? batch
+                             : place_last_view(settings, &state->place, of_phase) - views;
     const int32_t count = (int32_t)(batch < left ? batch : left);
     const int64_t all = (int64_t)t->source.count, poses_from = (settings->pose.from + all - 1) / all;
     step_views of = {.first = views, .pose_step = state->poses > 0 ? views / all - poses_from + 1 : 0};
@@ -389,7 +393,7 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
         t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
     else
         place_open(&state->place, settings);
-    if (settings->budget && state->place.length > 0) fit_schedule(t);
+    if (settings->budget && state->place.length > 0) place_fit(&state->place, &t->fitted);
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
         !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
                           settings->seed, settings->validation_until > 0, &why) ||

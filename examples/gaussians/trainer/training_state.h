@@ -134,6 +134,11 @@ typedef struct run_place {
     int64_t ended;
     int32_t scene,
         scenes; // teachers that are complete, and in all (distillation.c); in all 0: not known, or none
+    // Of a budget that is worth several usual runs, else 0: views of a usual run, which is the first; and when that is
+    // complete its seconds, the mean loss of the validation views in it, and the views of a longer run that was given up.
+    int64_t usual;
+    double first_seconds, validation_loss;
+    int64_t given_up;
 } run_place;
 
 // Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and

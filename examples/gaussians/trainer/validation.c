@@ -92,18 +92,33 @@ static bool validation_loss(trainer *t, int phase, double *loss) {
     return true;
 }
 
+// Under a budget that begins with a usual run: whether the next step trains on validation views, so that now a longer run
+// can be compared with that.
+static bool is_last_look(const trainer *t) {
+    return t->state->place.usual > 0 &&
+           progress_at(t->settings, t->state->place.at + 1) >= t->settings->validation_until;
+}
+
 bool validation_is_due(const trainer *t) {
     const run_place *const place = &t->state->place;
     const int64_t every = t->settings->validate_every;
     // Just before Gaussians are retired, which for a while costs both sides.
     return t->report.validating && place->ended == 0 && every > 0 &&
-           training_passed(place->at + every / 10, place->at - place->before, every);
+           (is_last_look(t) || training_passed(place->at + every / 10, place->at - place->before, every));
 }
 
 bool validation_look(trainer *t, int phase) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
     double loss;
+    if (is_last_look(t)) {
+        if (!validation_loss(t, t->settings->resolutions.count, &loss)) return false; // of whole pictures
+        if (place->scene == 0)
+            place->validation_loss = loss;
+        else if (!(loss < place->validation_loss))
+            place->ended = place->views;
+        return true;
+    }
     if (place->at <= t->settings->validate_every) {
         state->learning.sum = 0, state->learning.seen = 0; // of the first steps
         return true;

@@ -5,6 +5,7 @@
 #include "training_cloud.h"
 #include "json_value.h"
 extern "C" {}
+#include "arrays.h"
 #include "plan.h"
 #include <algorithm>
 #include <csignal>
@@ -45,9 +46,14 @@ class timed : public cloud {
         device_download(logits.data(), state.gaussians.opacity_logit, logits.size() * sizeof(float));
         return std::count(logits.begin(), logits.end(), -20.0f);
     }
-    std::vector<char> bytes() const {
-        std::vector<char> out(device_gaussians_bytes(state.gaussians.count, state.gaussians.sh_degree));
-        device_download(out.data(), state.gaussians.mean, out.size());
+    static std::vector<char> bytes(const gs_gaussians &of) {
+        const gs_arrays arrays = gs_arrays_of(&of);
+        std::vector<char> out;
+        for (int a = 0; a < GS_ARRAYS; a++) {
+            const size_t bytes = size_t(of.count) * size_t(arrays.width[a]) * sizeof(float);
+            out.resize(out.size() + bytes);
+            device_download(out.data() + out.size() - bytes, arrays.of[a], bytes);
+        }
         return out;
     }
 
@@ -66,6 +72,14 @@ class timed : public cloud {
     std::vector<int64_t> at;
     int64_t seen_iteration = 0, seen_dead = 0;
     double clock = 100;
+    int64_t usual = 0; // iterations of the run that a long budget begins with
+
+    void validate(const std::vector<uint8_t> &shown) {
+        device_upload(views[0].pixels, shown.data(), shown.size());
+        views[0].validates = true;
+        settings.validation_until = 0.75;
+        settings.teachers = 2;
+    }
 
   private:
     static void fit(void *context, double steps, training_settings *s) {
@@ -73,6 +87,10 @@ class timed : public cloud {
         if (t->fits++ == 0) t->fitted = steps;
         t->asked.push_back(steps);
         t->most = std::max(t->most, steps);
+        if (steps == double(t->usual)) {
+            *s = t->settings;
+            return;
+        }
         s->iterations = 500;
         s->sh_interval = 100;
         s->density.kind = DENSITY_SPLIT;
@@ -137,11 +155,8 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     std::vector<uint8_t> negative(3 * timed::width * timed::height);
     device_download(negative.data(), t.views[0].pixels, negative.size());
     for (uint8_t &value : negative) value = uint8_t(255 - value);
-    device_upload(t.views[0].pixels, negative.data(), negative.size());
-    t.views[0].validates = true;
-    t.settings.validation_until = 0.75;
+    t.validate(negative);
     t.settings.validate_every = 5;
-    t.settings.teachers = 2;
     t.end_after_one = true;
     t.train_for(1);
     EXPECT_TRUE(t.report.stopped);
@@ -159,10 +174,47 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     EXPECT_EQ(t.state.place.at, 500);
     EXPECT_EQ(t.state.place.progress, 1);
     EXPECT_GT(t.report.iterations, 3 * each);
-    // The second teacher, which is resumed, has a schedule of ten times the views until the end, the last scene all.
-    EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.state.place.ended), 5000}));
+    EXPECT_EQ(t.asked, (std::vector<double>{5000})); // when it is resumed: all scenes have the same schedule
     EXPECT_LE(t.state.gaussians.count,
               std::max(t.state.distillation.teacher[0].count, t.state.distillation.teacher[1].count));
+}
+
+// A budget of several usual runs begins with one, and a longer one follows. Where the validation view is white and all others
+// are black, that becomes no better: the time that is left is for teachers, or not used.
+TEST(BudgetedTraining, ALongBudgetIsNoWorseThanAUsualRun) {
+    const struct {
+        bool confirms;
+        double seconds;
+        int32_t scene, scenes;
+    } cases[] = {{true, 0.6, 1, 0}, {false, 0.6, 1, 1}, {false, 2, 2, 2}};
+    for (const auto &c : cases) {
+        SCOPED_TRACE(testing::Message() << c.confirms << ", " << c.seconds);
+        timed t, once;
+        for (timed *each : {&t, &once}) {
+            const size_t bytes = 3 * timed::width * timed::height;
+            const std::vector<uint8_t> white(bytes, 255), others(bytes, c.confirms ? 255 : 0);
+            for (const target_view &view : each->views) device_upload(view.pixels, others.data(), bytes);
+            each->validate(white);
+            each->settings.validate_every = 10000; // but for the last look
+            each->settings.iterations = each->usual = 60;
+            each->cost = 6e-5; // 250 steps of 40 Gaussians in 0.6 s
+        }
+        once.train_for(0);
+        t.train_for(c.seconds);
+        const run_place &place = t.state.place;
+        EXPECT_EQ(t.bytes(t.state.distillation.teacher[0]), once.bytes(once.state.gaussians));
+        EXPECT_EQ(place.scene, c.scene);
+        EXPECT_EQ(place.scenes, c.scenes);
+        EXPECT_EQ(place.usual, 60);
+        EXPECT_EQ(place.progress, 1);
+        EXPECT_EQ(place.given_up > 0, !c.confirms);
+        EXPECT_EQ(place.ended, c.confirms ? 0 : 45);
+        EXPECT_TRUE(place_is_possible(&place));
+        if (c.scenes == 1)
+            EXPECT_EQ(t.bytes(t.state.gaussians), once.bytes(once.state.gaussians));
+        else
+            EXPECT_NEAR(place.seconds, c.seconds, 0.03 * c.seconds);
+    }
 }
 
 TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
@@ -221,9 +273,9 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
 }
 
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0};
+    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&good));
-    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0};
+    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&fresh));
     fresh.views = 13;
     EXPECT_FALSE(place_is_possible(&fresh));
@@ -237,7 +289,8 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
         {640, 638, 1e300, 0.6, 3.2, 0},  {640, 638, 1000, 0.6, NAN, 0},   {INT64_MAX, 638, 1, 0.6, 1, 0},
         {640, 638, 1000, 0.64, 3.2, -1}, {640, 638, 1000, 0.64, 3.2, 601}};
     for (const auto &b : bad) {
-        const run_place place = {600, 600, b.at, b.before, b.length, b.progress, b.seconds, b.ended, 0, 0};
+        const run_place place = {600,     600, b.at, b.before, b.length, b.progress, b.seconds,
+                                 b.ended, 0,   0,    0,        0,        0,          0};
         EXPECT_FALSE(place_is_possible(&place));
     }
 }

@@ -40,7 +40,7 @@ class Checkpoint : public testing::Test {
         state.exposed = EXPOSURE_NEIGHBOURS;
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
-        state.place = {321, 123, 640, 638, 1000, 0.64, 3.2, 0, 0, 0};
+        state.place = {321, 123, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 7000, 1.5, 0.25, 40};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {

@@ -38,7 +38,8 @@ class run {
     // Step number `step` and what density control makes of it.
     void step_to(const density_settings &settings, int64_t step) {
         show(shown);
-        state.place = {step, 0, step, step - 1, 0, 0, 0, 0, 0, 0};
+        state.place = {};
+        state.place.views = state.place.at = step, state.place.before = step - 1;
         density_step what = {};
         what.settings = &settings;
         what.seed = 5;
@@ -186,7 +187,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         const std::vector<float> none(60, 0.0f);
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
-        r.state.place = {step - 1, 0, step, step - 1, 0, 0, 0, 0, 0, 0};
+        r.state.place.views = r.state.place.before = step - 1, r.state.place.at = step;
         density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))

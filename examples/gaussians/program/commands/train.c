@@ -122,13 +122,18 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
-    if (run->state.place.ended > 0)
+    if (run->state.place.given_up > 0)
+        printf(
+            "           a longer run was given up after %lld iterations: validation views did not confirm what it learned "
+            "(--validate 0 goes on)\n",
+            (long long)run->state.place.given_up);
+    else if (run->state.place.ended > 0)
         printf(
             "           ended early: from iteration %lld on, validation views gained under 0.15 of what training "
             "views did (--validate 0 goes on)\n",
             (long long)run->state.place.ended);
     const int teachers = run->state.place.scenes;
-    if (teachers > 0)
+    if (teachers > 1)
         printf(
             "           %d scenes, each trained until there, taught the last one (--teachers 0: the first is all)\n",
             teachers);
