@@ -100,6 +100,38 @@ TYPED_TEST(AtomicAdd, LosesNothingAtAnyScope) {
     check_adds<scope::system, true, TypeParam>();
 }
 
+// What atomic_add of 8 bytes does in shared memory on a GPU. The carries of all threads and the upper halves meet in any order.
+__global__ void add_two_halves(const unsigned long long *values, unsigned long long *sum) {
+    __shared__ unsigned long long gathered;
+    if (threadIdx.x == 0) gathered = 0;
+    __syncthreads();
+    distwar::detail::add_halves(&gathered, values[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) *sum = gathered;
+}
+TEST(AtomicAddOf, TwoHalvesIsThatOf8Bytes) {
+    const unsigned long long first[] = {~0ull,      1,          0xffffffff, 1ull << 32,  1ull << 63, 0,
+                                        ~0ull << 1, 0x80000000, 0x80000000, ~0ull << 32, ~0ull << 63};
+    draw random(6);
+    for (int repetition = 0; repetition < 60; ++repetition) {
+        std::vector<unsigned long long> values(BLOCK);
+        unsigned long long expected = 0;
+        for (int i = 0; i < BLOCK;
+             ++i) { // the cases above, numbers whose lower halves carry mostly, small negative ones
+            const unsigned long long any = (unsigned long long)(random.bits()) << 32 | random.bits();
+            values[i] = i < 11                ? first[(i + repetition) % 11]
+                        : repetition % 3 == 0 ? any
+                        : repetition % 3 == 1 ? any | 0xfffff000
+                                              : ~(any & 15);
+            expected += values[i];
+        }
+        const device_array<unsigned long long> given(values), sum(std::vector<unsigned long long>(1));
+        set_schedule(repetition % 5);
+        run(1, BLOCK, add_two_halves, given.get(), sum.get());
+        EXPECT_EQ(sum.download()[0], expected) << repetition;
+    }
+}
+
 // ---- atomic_update
 
 // Thread t applies op with values[t] to target t % TARGETS and stores the value that it returned.
