@@ -249,9 +249,9 @@ struct record_of_pairs {
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
 // A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
-// value belongs to; -0.0 is added to the other, which changes no number. For one value at a time, and for records of
-// any alignment. The pair that reaches beyond the array takes a compare-and-swap.
-//   base, stride, count  the same in all lanes; the array has `count` values, stride >= K, key >= 0
+// value belongs to; -0.0 is added to the other, which changes no number and leaves NaN a NaN. For one value at a time, and
+// for records of any alignment. A value whose pair reaches beyond the array takes a compare-and-swap of its own 2 bytes.
+//   base, stride, count  the same in all lanes; all `count` values of the array are of this type, stride >= K, key >= 0
 // Cost: K atomics, native where that of a pair is.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::record_of_halves<__half> sink = {sums, 1, 4};

@@ -185,6 +185,44 @@ TYPED_TEST(Half, RoundsTheValueThenTheSum) {
                 << value << " gave " << found;
 }
 
+// Threads add 0.5 to value `at` of an array of `count` halves, each one as a pair with the value beside it.
+template <typename T>
+__global__ void add_half(unsigned short *first, int count, int at) {
+    const distwar::record_of_halves<T> sink = {reinterpret_cast<T *>(first), 1, count};
+    sink.add_one(at, 0, 0.5f);
+}
+// Whatever the array begins and ends with, what lies beside it keeps its bits; in it -0.0, the smallest subnormal and infinity
+// keep theirs, and a NaN stays one.
+TYPED_TEST(Half, RecordsOfHalvesChangeNothingBeside) {
+    using T = TypeParam;
+    enum { SIZE = 10, THREADS = 8 };
+    const unsigned short infinity = static_cast<unsigned short>(this->infinity), other = infinity + 0x21;
+    const unsigned short kinds[] = {0x8000, 1, infinity, static_cast<unsigned short>(infinity | 0x8003)};
+    for (int kind = 0; kind < 4; ++kind)
+        for (int first = 2; first < 4; ++first)
+            for (int count = 1; count <= 5; ++count)
+                for (int at = 0; at < count; ++at) {
+                    std::vector<unsigned short> memory(SIZE, other); // of another type: a NaN that signals
+                    for (int i = 0; i < count; ++i) memory[first + i] = kinds[kind];
+                    const device_array<unsigned short> device(memory);
+                    set_schedule(1);
+                    run(1, THREADS, add_half<T>, device.get() + first, count, at);
+                    const std::vector<unsigned short> found = device.download();
+                    for (int i = 0; i < SIZE; ++i) {
+                        const double is = number(from_bits<T>(found[i]));
+                        SCOPED_TRACE(testing::Message()
+                                     << kind << ", " << first << ", " << count << ", " << at);
+                        if (i == first + at)
+                            EXPECT_TRUE(kind == 3 ? std::isnan(is)
+                                                  : is == (kind == 2 ? INFINITY : THREADS / 2));
+                        else if (i >= first && i < first + count && kind == 3)
+                            EXPECT_TRUE(std::isnan(is));
+                        else
+                            EXPECT_EQ(found[i], memory[i]);
+                    }
+                }
+}
+
 // An update of the type itself, by the 2-byte compare-and-swap.
 template <typename T, typename Op>
 __global__ void update(T *targets, Op op) {
