@@ -144,22 +144,15 @@ template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
                                                  const Sink &sink, int balance_threshold) {
     using plain = plain_key_of<Key>;
-    const plain_commit<plain> plainly = {detail::plain_key(key)};
-    if (lanes != all_lanes) {
-        if (active) values.each(true, sink, plainly);
-        return;
-    }
-    const unsigned active_lanes = __ballot_sync(all_lanes, active);
-    if (active_lanes == 0) return;
-    plain shared;
-    if (count_lanes(active_lanes) < balance_threshold ||
-        !detail::share_one_key(all_lanes, active_lanes, active, key, shared)) {
-        if (active) values.each(true, sink, plainly);
-        return;
-    }
-    values.each(
-        active, sink,
-        butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), detail::plain_key(key)});
+    plain shared = detail::plain_key(key);
+    const unsigned active_lanes = lanes == all_lanes ? __ballot_sync(all_lanes, active) : 0;
+    if (lanes == all_lanes && active_lanes == 0) return;
+    if (lanes == all_lanes && count_lanes(active_lanes) >= balance_threshold &&
+        detail::share_one_key(all_lanes, active_lanes, active, key, shared))
+        values.each(active, sink,
+                    butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), shared});
+    else if (active)
+        values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
 }
 
 // ---- reduce_serial, and reduce_tree: one tree for all values (tree.cuh)
@@ -217,26 +210,55 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
 
 // ---- reduce
 
-// The active lanes with the caller's key, or some of them. What a match costs grows with the number of different keys:
-// 2.2 cycles of an SM for each, 70 for 32. Where neighbouring lanes hold neighbouring keys, plain atomics of a warp
-// coalesce and take half of that. So if the keys rise by one within all pairs or fours of lanes, each lane searches for
-// key - place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different
-// places are then not found; each place commits.
+// Whether the keys of a whole warp differ, if neighbours do. 15 shuffles take about 16 cycles of an SM and find what a
+// match of 32 different keys finds in 70. Keys that come twice mostly do so within the first five distances, after which
+// the match follows. An inactive lane may have the key of an active one: then the match tells.
+template <typename Key>
+__device__ __forceinline__ bool all_differ(bool active, Key key) {
+    const int lane = int(lane_id());
+#if DISTWAR_PTX
+#pragma unroll 1
+#endif
+    for (int distance = 2; distance <= 16; distance += 5) { // round the warp two lanes are at most 16 apart
+        bool equal = false;
+        DISTWAR_UNROLL
+        for (int i = 0; i < 5; ++i)
+            equal =
+                __shfl_sync(all_lanes, key, lane + distance + i) == key || equal; // lane n is lane n mod 32
+        if (__any_sync(all_lanes, active && equal)) return false;
+    }
+    return true;
+}
+
+// Whether two active lanes may have one key, the same in all lanes. If so, `group` is the active lanes with the caller's
+// key, or some of them. What a match costs grows with the number of different keys: 2.2 cycles of an SM for each, 70 for
+// 32. Plain atomics take less where their lanes have neighbouring addresses, or where a kernel does little else. So there
+// is none if the keys rise by one from lane to lane, or if all differ. If they rise by one within all pairs or fours of
+// lanes, each lane searches for key - place, place its number in the pair or four: half or a quarter as many keys. Lanes
+// with one key at different places are then not found; each place commits.
 template <int K, typename Key>
-__device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes,
-                                                 Key key) {
+__device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes, Key key,
+                                                  unsigned &group) {
+    if ((active_lanes & (active_lanes - 1)) == 0) return false; // at most one is active
     if (K == 1 && lanes == all_lanes) {
         using bits = bits_of<Key>;
         const unsigned lane = lane_id();
-        const Key before = __shfl_up_sync(all_lanes, key, 1);
-        const bool rises = !active || bits(key) - bits(before) == 1;
-        if (__all_sync(all_lanes, rises || lane % 2 == 0)) {
-            const bool fours = __all_sync(all_lanes, rises || lane % 4 == 0);
-            const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
-            return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
+        const Key before = __shfl_sync(all_lanes, key, int(lane) + 31);
+        if (!__any_sync(all_lanes, active && key == before)) {
+            const unsigned breaks = __ballot_sync(all_lanes, active && bits(key) - bits(before) != 1);
+            if ((breaks & 0xfffffffe) == 0) return false;
+            if ((breaks & 0xaaaaaaaa) == 0) {
+                const bool fours = (breaks & 0xeeeeeeee) == 0;
+                const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
+                group =
+                    __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
+                return true;
+            }
+            if (detail::all_differ(active, key)) return false;
         }
     }
-    return __match_any_sync(lanes, key) & active_lanes;
+    group = __match_any_sync(lanes, key) & active_lanes;
+    return true;
 }
 
 // Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics.
@@ -247,10 +269,13 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
                                                  const Sink &sink) {
     const unsigned active_lanes = __ballot_sync(lanes, active);
-    if (active_lanes == 0) return;
-    const unsigned lane = lane_id(), group = detail::lanes_to_sum<K>(lanes, active, active_lanes, key);
-    const bool leads = active && (group & ((1u << lane) - 1)) == 0;
-    const unsigned leaders = __ballot_sync(lanes, leads);
+    unsigned group = 0, leaders = active_lanes;
+    bool leads = active;
+    if (detail::find_lanes_to_sum<K>(lanes, active, active_lanes, key, group)) {
+        const bool is_first = detail::lanes_below(group) == 0;
+        leads = active && is_first;
+        leaders = __ballot_sync(lanes, leads);
+    }
     if (leaders == active_lanes) {
         if (active) sink.add(key, val);
         return;
@@ -293,9 +318,10 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 //
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
-//   always                1 vote; nothing else if no lane is active
-//   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ. K = 1 in a whole
-//                         warp: also 1 shuffle and 1 vote, another vote where all pairs of lanes hold neighbouring keys
+//   always                1 vote; nothing else but K atomic instructions if at most one lane is active
+//   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ
+//     K = 1, whole warp   also 1 shuffle, 1 vote. If no neighbours are equal: another vote, and if all keys rise by one
+//                         no match; else, if pairs do not, 5, 10 or 15 shuffles and a vote for 5, and after 15 no match
 //   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
 //   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
 //                         group; K atomic instructions
