@@ -71,9 +71,13 @@ __global__ void edges_after(const int *first, const int *target, const float *ra
     const int v = int(blockIdx.x * blockDim.x + threadIdx.x);
     const int begin = v < vertices ? first[v] : 0, end = v < vertices ? first[v + 1] : 0;
     // [edges after]
-    for (int e = begin; __any_sync(distwar::all_lanes, e < end); ++e) // as often as the longest needs
+    int e = begin;
+    while (distwar::count_lanes(__ballot_sync(distwar::all_lanes, e < end)) >= 16) { // most lanes have an edge
         distwar::reduce(distwar::all_lanes, e < end, e < end ? target[e] : 0, e < end ? rank[v] : 0.0f,
                         distwar::record<float>{sums, 1});
+        ++e;
+    }
+    for (; e < end; ++e) atomicAdd(&sums[target[e]], rank[v]); // each lane alone, as before
     // [end]
 }
 
