@@ -21,21 +21,7 @@ __device__ __forceinline__ unsigned entry_of(uint3 cell, unsigned resolution) {
     return (cell.x ^ cell.y * 2654435761u ^ cell.z * 805459861u) % TABLE;
 }
 
-__device__ __forceinline__ unsigned bits_of(__half2 value) {
-    unsigned bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-__device__ __forceinline__ __half2 half2_of(unsigned bits) {
-    __half2 value;
-    memcpy(static_cast<void *>(&value), &bits, 4);
-    return value;
-}
-__device__ __forceinline__ void add_pair(__half2 *to, __half2 value) {
-    asm volatile("red.relaxed.gpu.global.add.noftz.f16x2 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
-                 "r"(bits_of(value))
-                 : "memory");
-}
+using distwar::detail::bits_as;
 
 // Whole: all features of a sample in one thread, and their records, to which vector atomics add.
 template <how H, int F, typename T, bool Whole = false>
@@ -90,16 +76,17 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                 const __half2 value = pair_of(c);
                 const __half2 v[1] = {value};
                 if constexpr (H == how::plain) {
-                    add_pair(table + key, value);
+                    distwar::atomic_add(table + key, value); // red.f16x2, as the original has it
                 } else if constexpr (H == how::in_double) {
                     atomicAdd(table + 2 * size_t(key), double(__low2float(value)));
                     atomicAdd(table + 2 * size_t(key) + 1, double(__high2float(value)));
                 } else if constexpr (H == how::cg) {
                     const auto group = cg::labeled_partition(cg::coalesced_threads(), key);
-                    const unsigned sum = cg::reduce(group, bits_of(value), [](unsigned a, unsigned b) {
-                        return bits_of(__hadd2(half2_of(a), half2_of(b)));
-                    });
-                    if (group.thread_rank() == 0) add_pair(table + key, half2_of(sum));
+                    const unsigned sum =
+                        cg::reduce(group, bits_as<unsigned>(value), [](unsigned a, unsigned b) {
+                            return bits_as<unsigned>(__hadd2(bits_as<__half2>(a), bits_as<__half2>(b)));
+                        });
+                    if (group.thread_rank() == 0) distwar::atomic_add(table + key, bits_as<__half2>(sum));
                 } else {
                     const distwar::record<T> sink = {table, 1};
                     if constexpr (H == how::one_call) distwar::reduce(all, true, key, v, sink);
@@ -111,14 +98,14 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
 }
 
 template <int F>
-struct grid_case : strangers_case<__half2> {
+struct grid_case : kernel_case<__half2> {
     static constexpr int levels = 32 / F;
     const bool rays; // the samples lie on rays, 512 on each, in their order
     float3 *at;
     __half2 *gradient;
 
     explicit grid_case(bool on_rays)
-        : strangers_case("hash_grid/F" + std::to_string(F) + (on_rays ? "_rays" : "_random"), 2e-2),
+        : kernel_case("hash_grid/F" + std::to_string(F) + (on_rays ? "_rays" : "_random"), 2e-2),
           rays(on_rays) {}
     void make() {
         std::mt19937 random(2);

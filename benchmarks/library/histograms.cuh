@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Histograms of gradients as boosted trees build them: each row of a leaf adds its gradient and hessian to the bin
-// of each column. Bins in shared memory, float or two 16-bit integers in one word, blocks of 504 threads, thread
-// (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
+// of each column. Bins in shared memory, float, two 16-bit integers in one word or two integers of 8 bytes, blocks of 504
+// threads, thread (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
 #pragma once
 
 #include "strangers.cuh"
@@ -10,10 +10,16 @@
 
 namespace histograms {
 
-enum { THREADS = 504, SHARED_WORDS = 28 * 200 * 2 };
-enum class bins { shared_float, shared_int, global_float, global_vectors }; // the last: aligned_record of two
+enum { THREADS = 504, SHARED_BYTES = 28 * 200 * 2 * 4 };
+enum class bins {
+    shared_float,
+    shared_int,
+    shared_long,
+    global_float,
+    global_vectors
+}; // the last: aligned_record
 template <bins B>
-inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int;
+inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int || B == bins::shared_long;
 template <bins B>
 inline constexpr int values = B == bins::shared_int ? 1 : 2;
 
@@ -25,6 +31,15 @@ struct rows {
     const int *packed;         // the same in one word
 };
 
+// CUDA's own atomic.
+template <typename T>
+__device__ __forceinline__ void add_native(T *to, T value) {
+    if constexpr (sizeof(T) == 8)
+        atomicAdd(reinterpret_cast<unsigned long long *>(to), (unsigned long long)(value));
+    else
+        atomicAdd(to, value);
+}
+
 template <bins B, how H, typename T>
 __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, const rows &given, int row,
                                         T *to) {
@@ -35,20 +50,24 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
             v[0] = given.packed[row];
         } else {
             const float2 both = given.gradient[row];
-            v[0] = both.x, v[1] = both.y;
+            constexpr float scale = B == bins::shared_long ? 0x1p30f : 1;
+            v[0] = T(scale * both.x), v[1] = T(scale * both.y);
         }
     }
     using sink_type =
         std::conditional_t<B == bins::global_vectors, distwar::aligned_record<T>, distwar::record<T>>;
     const sink_type sink = {to, K};
-    if constexpr (H == how::plain || H == how::plain_of_all_lanes) {
+    if constexpr (H == how::plain || H == how::plain_native || H == how::plain_of_all_lanes) {
         if (!active) return;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-            if constexpr (is_shared<B>)
-                atomicAdd_block(to + K * bin + k, v[k]);
-            else
-                atomicAdd(to + K * bin + k, v[k]);
+            if constexpr (B == bins::shared_long && H == how::plain) { // two words and a carry
+                unsigned *const words = reinterpret_cast<unsigned *>(to + K * bin + k);
+                const unsigned low = unsigned(v[k]), before = atomicAdd_block(words, low);
+                atomicAdd_block(words + 1, unsigned(v[k] >> 32) + (before + low < low));
+            } else {
+                add_native(to + K * bin + k, v[k]);
+            }
         }
     } else if constexpr (H == how::one_call && is_shared<B>) {
         distwar::reduce(lanes, active, bin, v, distwar::in_shared(sink));
@@ -66,7 +85,7 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         for (int k = 0; k < K; ++k) v[k] = cg::reduce(group, v[k], cg::plus<T>());
         if (group.thread_rank() == 0) {
 #pragma unroll
-            for (int k = 0; k < K; ++k) atomicAdd(to + K * bin + k, v[k]);
+            for (int k = 0; k < K; ++k) add_native(to + K * bin + k, v[k]);
         }
     }
 }
@@ -74,14 +93,15 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
 template <bins B, how H, typename T>
 __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins_of_column, T *histogram) {
     constexpr int K = values<B>;
-    __shared__ T sums[SHARED_WORDS];
+    __shared__ T sums[SHARED_BYTES / sizeof(T)];
     const int words = given.columns * bins_of_column * K;
     const int rank = int(threadIdx.x + threadIdx.y * blockDim.x), threads = int(blockDim.x * blockDim.y);
     for (int i = rank; i < words; i += threads) sums[i] = T(0);
     __syncthreads();
     const int column = int(threadIdx.x), part = (given.count + int(gridDim.x) - 1) / int(gridDim.x);
     const int first = int(blockIdx.x) * part, end = min(given.count, first + part), step = int(blockDim.y);
-    constexpr bool loops_as_plain = H == how::plain || H == how::one_call || H == how::atomic;
+    constexpr bool loops_as_plain =
+        H == how::plain || H == how::plain_native || H == how::one_call || H == how::atomic;
     if constexpr (loops_as_plain) {
         T *const mine = sums + column * bins_of_column * K;
         for (int i = first + int(threadIdx.y); i < end; i += step) {
@@ -99,7 +119,7 @@ __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins
         }
     }
     __syncthreads();
-    for (int i = rank; i < words; i += threads) atomicAdd(histogram + i, sums[i]);
+    for (int i = rank; i < words; i += threads) add_native(histogram + i, sums[i]);
 }
 
 template <bins B, how H>
@@ -126,15 +146,15 @@ struct drawn_rows {
 
 // Bins in shared memory or not. Half of the rows are in the leaf.
 template <typename Sum>
-struct histogram_case : strangers_case<Sum> {
+struct histogram_case : kernel_case<Sum> {
     static constexpr bool packs = std::is_same_v<Sum, int>;
-    using strangers_case<Sum>::sums;
-    using strangers_case<Sum>::reference;
+    using kernel_case<Sum>::sums;
+    using kernel_case<Sum>::reference;
     const drawn_rows of;
     rows view;
 
     histogram_case(const char *where, const drawn_rows &asked)
-        : strangers_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {}
+        : kernel_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {}
     void make() {
         const int bins = of.bins_of_column, columns = of.columns, K = packs ? 1 : 2;
         std::mt19937 random(4);
@@ -169,10 +189,11 @@ struct histogram_case : strangers_case<Sum> {
             for (int column = 0; column < columns; ++column) {
                 double *const to =
                     &reference[(size_t(column) * bins + bin[size_t(row) * columns + column]) * K];
+                const double scale = std::is_integral_v<Sum> ? 0x1p30 : 1;
                 if constexpr (packs)
                     to[0] += packed[size_t(row)];
                 else
-                    to[0] += gradient[size_t(row)].x, to[1] += gradient[size_t(row)].y;
+                    to[0] += scale * gradient[size_t(row)].x, to[1] += scale * gradient[size_t(row)].y;
             }
         if constexpr (packs) // as the sums do it
             for (double &sum : reference) sum = double(int(unsigned((long long)(sum))));
@@ -192,7 +213,7 @@ struct histogram_case : strangers_case<Sum> {
 };
 
 template <bins B, typename Sum>
-void add_shared(const char *where, const drawn_rows &asked) {
+histogram_case<Sum> &add_shared(const char *where, const drawn_rows &asked) {
     auto &one = *new histogram_case<Sum>(where, asked); // lives as long as the program
     one.template add<B, how::plain>("plain");
     one.template add<B, how::one_call>("reduce");
@@ -201,6 +222,7 @@ void add_shared(const char *where, const drawn_rows &asked) {
     one.template add<B, how::tree>("reduce_tree");
     one.template add<B, how::tree_by_8>("reduce_tree_8");
     one.template add<B, how::cg>("cg_labeled_partition");
+    return one;
 }
 
 inline void add_all() {
@@ -211,6 +233,12 @@ inline void add_all() {
                                     {"1_column_zipf", 1 << 23, 1, 255, keys::zipf}}) {
         add_shared<bins::shared_float, float>("histogram_shared_float/", asked);
         add_shared<bins::shared_int, int>("histogram_shared_int32/", asked);
+    }
+    for (const drawn_rows &asked : {drawn_rows{"28_columns_uniform", 1 << 20, 28, 64, keys::uniform},
+                                    {"8_columns_zipf", 1 << 20, 8, 256, keys::zipf},
+                                    {"8_columns_zeros", 1 << 20, 8, 256, keys::zeros}}) {
+        auto &one = add_shared<bins::shared_long, long long>("histogram_shared_int64/", asked);
+        one.add<bins::shared_long, how::plain_native>("atomicAdd_of_8_bytes");
     }
     for (const drawn_rows &asked : {drawn_rows{"uniform", 1 << 23, 1, 20000, keys::uniform},
                                     {"zipf", 1 << 23, 1, 20000, keys::zipf},

@@ -81,45 +81,19 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
                 distwar::reduce(all, active, key, v, sink);
             } else if constexpr (H == how::atomic || H == how::in_double) {
                 distwar::reduce_atomic(all, active, g, v, sink);
-            } else if constexpr (H == how::one_call_list) {
-                const float3 mean = {v[0], v[1], v[2]}, normal = {v[3], v[4], v[5]};
-                const float transform[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]};
-                const float2 mean2d = {v[15], v[16]}, absolute = {v[17], v[18]};
-                distwar::reduce(all, active, key,
-                                distwar::values(mean, normal, transform, mean2d, absolute, v[19]), sink);
-            } else if constexpr (H == how::pointers) {
-                distwar::pointers<VALUES, float> p;
-#pragma unroll
-                for (int k = 0; k < VALUES; ++k)
-                    p.address[k] = k < 3    ? to.mean + 3 * g + k
-                                   : k < 6  ? to.normal + 3 * g + k - 3
-                                   : k < 15 ? to.transform + 9 * g + k - 6
-                                   : k < 17 ? to.mean2d + 2 * g + k - 15
-                                   : k < 19 ? to.absolute + 2 * g + k - 17
-                                            : to.opacity + g;
-                distwar::reduce(all, active, key, v, p);
             } else {
                 const float a[3] = {v[0], v[1], v[2]}, b[3] = {v[3], v[4], v[5]}, d[2] = {v[15], v[16]},
                             e[2] = {v[17], v[18]};
                 const float c[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]},
                             f[1] = {v[19]};
                 using distwar::record;
-                if constexpr (H == how::group) {
-                    const auto groups = distwar::group_lanes(all, active, key);
-                    groups.add(a, record<float>{to.mean, 3});
-                    groups.add(b, record<float>{to.normal, 3});
-                    groups.add(c, record<float>{to.transform, 9});
-                    groups.add(d, record<float>{to.mean2d, 2});
-                    groups.add(e, record<float>{to.absolute, 2});
-                    groups.add(f, record<float>{to.opacity, 1});
-                } else {
-                    distwar::reduce(all, active, key, a, record<float>{to.mean, 3});
-                    distwar::reduce(all, active, key, b, record<float>{to.normal, 3});
-                    distwar::reduce(all, active, key, c, record<float>{to.transform, 9});
-                    distwar::reduce(all, active, key, d, record<float>{to.mean2d, 2});
-                    distwar::reduce(all, active, key, e, record<float>{to.absolute, 2});
-                    distwar::reduce(all, active, key, f, record<float>{to.opacity, 1});
-                }
+                const auto groups = distwar::group_lanes(all, active, key);
+                groups.add(a, record<float>{to.mean, 3});
+                groups.add(b, record<float>{to.normal, 3});
+                groups.add(c, record<float>{to.transform, 9});
+                groups.add(d, record<float>{to.mean2d, 2});
+                groups.add(e, record<float>{to.absolute, 2});
+                groups.add(f, record<float>{to.opacity, 1});
             }
         }
     }
@@ -144,7 +118,7 @@ gradients<T> parts(T *base, size_t n) {
     return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
 }
 
-struct splats_case : strangers_case<float> {
+struct splats_case : kernel_case<float> {
     const int splats;
     const float radius;
     float4 *splat;
@@ -152,7 +126,7 @@ struct splats_case : strangers_case<float> {
     float *record; // of the other layout
 
     splats_case(const char *named, int number, float reach)
-        : strangers_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
+        : kernel_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
     void make() {
         std::mt19937 random(1);
         std::uniform_real_distribution<float> draw(0, 1);
@@ -198,10 +172,7 @@ inline void add_all() {
     for (splats_case &one : cases) {
         one.add("plain", backward<how::plain, float>);
         one.add("reduce_fields", backward<how::one_call, float>);
-        one.add("reduce_list_of_values", backward<how::one_call_list, float>);
         one.add("group_lanes_six_adds", backward<how::group, float>);
-        one.add("reduce_six_records", backward<how::six_calls, float>);
-        one.add("reduce_pointers", backward<how::pointers, float>);
         one.add("other_layout_reduce_record", backward<how::packed, float>, true);
         one.add("other_layout_vector_atomics", backward<how::packed_vector, float>, true);
         one.add("atomics_of_each_lane", backward<how::atomic, float>);

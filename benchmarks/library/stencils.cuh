@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(128) into_shared(const float4 *at, const int *
 
 enum class order { by_cell, one_of_each_cell, shuffled };
 
-struct stencil_case : strangers_case<float> {
+struct stencil_case : kernel_case<float> {
     const order of;
     const bool global;
     float4 *at;
@@ -128,7 +128,7 @@ struct stencil_case : strangers_case<float> {
     unsigned blocks;
 
     stencil_case(const char *named, order wanted, bool is_global)
-        : strangers_case(std::string(is_global ? "stencil_global/" : "stencil_shared/") + named, 1e-4),
+        : kernel_case(std::string(is_global ? "stencil_global/" : "stencil_shared/") + named, 1e-4),
           of(wanted), global(is_global) {}
     // 8 particles in each of PARTICLES / 8 cells, block after block; within a block (or, if `global`, in all) in the
     // given order.

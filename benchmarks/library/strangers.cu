@@ -8,6 +8,7 @@
 //     --benchmark_out_format=json]
 #include "hash_grid.cuh"
 #include "histograms.cuh"
+#include "scatters.cuh"
 #include "splats.cuh"
 #include "stencils.cuh"
 
@@ -16,6 +17,7 @@ int main(int count, char **arguments) {
         splats::add_all();
         hash_grid::add_all();
         histograms::add_all();
+        scatters::add_all();
         stencils::add_all();
     });
 }

@@ -27,14 +27,13 @@ namespace cg = cooperative_groups;
 enum class how {
     plain, // as the code that is followed: cg::reduce of each value and lane 0 adds, or atomics of each lane
     plain_looped,       // the same, not unrolled: what the loop costs without any call
+    plain_native,       // by atomicAdd of 8 bytes, where `plain` adds halves
     plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls need it
+    then_plain,         // reduce while most lanes have work, then plain atomics
     atomic,             // reduce_atomic: each lane adds, and needs no other lanes
     one_call, // reduce: with fields, or for each node or corner, unrolled; of bins in shared memory with in_shared
     looped,        // reduce for each node or corner, not unrolled
     shared,        // reduce with in_shared, unrolled
-    one_call_list, // reduce with fields, values in six variables
-    pointers,      // reduce with an address for each value
-    six_calls,     // reduce for each of six arrays
     group,         // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
     tree,          // reduce_tree, of nodes not unrolled
     tree_by_8,     // reduce_tree with threshold 8
@@ -79,7 +78,7 @@ inline size_t code_bytes(const void *kernel) {
 
 // One case: its data, which make() of a derived case puts on the device, where they stay, and sums by all its variants.
 template <typename Sum>
-struct strangers_case {
+struct kernel_case {
     const std::string name;
     const double limit;  // of the error
     Sum *sums = nullptr; // device, [count]
@@ -87,7 +86,7 @@ struct strangers_case {
     std::vector<double> reference; // the sums in double
     double plain = 0;              // milliseconds of the variant "plain"
 
-    strangers_case(const std::string &named, double most) : name(named), limit(most) {}
+    kernel_case(const std::string &named, double most) : name(named), limit(most) {}
     void make_sums(size_t size) { count = size, sums = device_array<Sum>(size); }
     // The reference is what a call adds to so many doubles.
     template <typename Launch>
