@@ -21,8 +21,6 @@ __device__ __forceinline__ unsigned entry_of(uint3 cell, unsigned resolution) {
     return (cell.x ^ cell.y * 2654435761u ^ cell.z * 805459861u) % TABLE;
 }
 
-using distwar::detail::bits_as;
-
 // Whole: all features of a sample in one thread, and their records, to which vector atomics add.
 template <how H, int F, typename T, bool Whole = false>
 __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
@@ -71,7 +69,6 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                 const distwar::aligned_record<T> sink = {table, pairs};
                 if constexpr (H == how::plain) distwar::reduce_atomic(all, true, entry(c), v, sink);
                 if constexpr (H == how::one_call) distwar::reduce(all, true, entry(c), v, sink);
-                if constexpr (H == how::tree) distwar::reduce_tree(all, true, entry(c), v, sink);
             } else {
                 const __half2 value = pair_of(c);
                 const __half2 v[1] = {value};
@@ -80,13 +77,6 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                 } else if constexpr (H == how::in_double) {
                     atomicAdd(table + 2 * size_t(key), double(__low2float(value)));
                     atomicAdd(table + 2 * size_t(key) + 1, double(__high2float(value)));
-                } else if constexpr (H == how::cg) {
-                    const auto group = cg::labeled_partition(cg::coalesced_threads(), key);
-                    const unsigned sum =
-                        cg::reduce(group, bits_as<unsigned>(value), [](unsigned a, unsigned b) {
-                            return bits_as<unsigned>(__hadd2(bits_as<__half2>(a), bits_as<__half2>(b)));
-                        });
-                    if (group.thread_rank() == 0) distwar::atomic_add(table + key, bits_as<__half2>(sum));
                 } else {
                     const distwar::record<T> sink = {table, 1};
                     if constexpr (H == how::one_call) distwar::reduce(all, true, key, v, sink);
@@ -147,10 +137,8 @@ void add_for(bool rays) {
     one.add("reduce_loop", backward<how::looped, F, __half2>);
     one.add("reduce_tree", backward<how::tree, F, __half2>);
     one.add("group_lanes_by_cell", backward<how::group, F, __half2>);
-    one.add("cg_labeled_partition", backward<how::cg, F, __half2>);
     if (F > 2) {
         one.add("other_layout_reduce", backward<how::one_call, F, __half2, true>, F / 2);
-        one.add("other_layout_reduce_tree", backward<how::tree, F, __half2, true>, F / 2);
         one.add("other_layout_vector_atomics", backward<how::plain, F, __half2, true>, F / 2);
     }
 }

@@ -75,18 +75,8 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         distwar::reduce(lanes, active, bin, v, sink);
     } else if constexpr (H == how::atomic) {
         distwar::reduce_atomic(lanes, active, bin, v, sink);
-    } else if constexpr (H == how::tree) {
+    } else {
         distwar::reduce_tree(lanes, active, bin, v, sink);
-    } else if constexpr (H == how::tree_by_8) {
-        distwar::reduce_tree(lanes, active, bin, v, sink, 8);
-    } else if (active) {
-        const auto group = cg::labeled_partition(cg::coalesced_threads(), bin);
-#pragma unroll
-        for (int k = 0; k < K; ++k) v[k] = cg::reduce(group, v[k], cg::plus<T>());
-        if (group.thread_rank() == 0) {
-#pragma unroll
-            for (int k = 0; k < K; ++k) add_native(to + K * bin + k, v[k]);
-        }
     }
 }
 
@@ -220,8 +210,6 @@ histogram_case<Sum> &add_shared(const char *where, const drawn_rows &asked) {
     one.template add<B, how::atomic>("reduce_atomic");
     one.template add<B, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
     one.template add<B, how::tree>("reduce_tree");
-    one.template add<B, how::tree_by_8>("reduce_tree_8");
-    one.template add<B, how::cg>("cg_labeled_partition");
     return one;
 }
 
@@ -247,8 +235,6 @@ inline void add_all() {
         one.add<bins::global_float, how::plain>("plain");
         one.add<bins::global_float, how::one_call>("reduce");
         one.add<bins::global_float, how::tree>("reduce_tree");
-        one.add<bins::global_float, how::tree_by_8>("reduce_tree_8");
-        one.add<bins::global_float, how::cg>("cg_labeled_partition");
         one.add<bins::global_vectors, how::one_call>("aligned_record_reduce");
         one.add<bins::global_vectors, how::tree>("aligned_record_reduce_tree");
         one.add<bins::global_vectors, how::atomic>("aligned_record_vector_atomics");

@@ -31,7 +31,7 @@ __device__ __forceinline__ bool values_at(float4 splat, float x, float y, float 
 }
 
 template <how H, typename T>
-__global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, float *record) {
+__global__ void __launch_bounds__(256) backward(scene given, gradients<T> to) {
     const int x = int(blockIdx.x) * TILE + int(threadIdx.x), y = int(blockIdx.y) * TILE + int(threadIdx.y);
     const int tile = int(blockIdx.y) * TILES_X + int(blockIdx.x);
     const int end = given.first[tile + 1];
@@ -41,18 +41,11 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
         const int g = given.list[i];
         float v[VALUES] = {};
         const bool active = values_at(given.splat[g], float(x) + 0.5f, float(y) + 0.5f, v);
-        if constexpr (H == how::plain || H == how::cub) {
+        if constexpr (H == how::plain) {
             if (!warp.any(active)) continue;
             float sum[VALUES];
-            if constexpr (H == how::plain) {
 #pragma unroll
-                for (int k = 0; k < VALUES; ++k) sum[k] = cg::reduce(warp, v[k], cg::plus<float>());
-            } else {
-                using reduction = cub::WarpReduce<float>;
-                __shared__ typename reduction::TempStorage storage[8];
-#pragma unroll
-                for (int k = 0; k < VALUES; ++k) sum[k] = reduction(storage[threadIdx.y / 2]).Sum(v[k]);
-            }
+            for (int k = 0; k < VALUES; ++k) sum[k] = cg::reduce(warp, v[k], cg::plus<float>());
             if (lane == 0) {
 #pragma unroll
                 for (int k = 0; k < 3; ++k) atomicAdd(&to.mean[3 * g + k], sum[k]);
@@ -66,11 +59,6 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
                 for (int k = 0; k < 2; ++k) atomicAdd(&to.absolute[2 * g + k], sum[17 + k]);
                 atomicAdd(&to.opacity[g], sum[19]);
             }
-        } else if constexpr (H == how::packed) {
-            distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{g}, v,
-                            distwar::record<float>{record, VALUES});
-        } else if constexpr (H == how::packed_vector) {
-            distwar::reduce_atomic(distwar::all_lanes, active, g, v, distwar::aligned_record{record, VALUES});
         } else {
             using sink_type = distwar::fields<T, 3, 3, 9, 2, 2, 1>;
             const sink_type sink = {{to.mean, 3},   {to.normal, 3},   {to.transform, 9},
@@ -99,20 +87,6 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
     }
 }
 
-__global__ void unpack(const float *record, int splats, gradients<float> to) {
-    const int g = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (g >= splats) return;
-    float v[VALUES];
-    for (int k = 0; k < VALUES; k += 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(record + size_t(VALUES) * g + k);
-        v[k] = four.x, v[k + 1] = four.y, v[k + 2] = four.z, v[k + 3] = four.w;
-    }
-    for (int k = 0; k < 3; ++k) to.mean[3 * g + k] = v[k], to.normal[3 * g + k] = v[3 + k];
-    for (int k = 0; k < 9; ++k) to.transform[9 * g + k] = v[6 + k];
-    for (int k = 0; k < 2; ++k) to.mean2d[2 * g + k] = v[15 + k], to.absolute[2 * g + k] = v[17 + k];
-    to.opacity[g] = v[19];
-}
-
 template <typename T>
 gradients<T> parts(T *base, size_t n) {
     return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
@@ -123,7 +97,6 @@ struct splats_case : kernel_case<float> {
     const float radius;
     float4 *splat;
     int *first, *list;
-    float *record; // of the other layout
 
     splats_case(const char *named, int number, float reach)
         : kernel_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
@@ -147,23 +120,16 @@ struct splats_case : kernel_case<float> {
             first_of.push_back(int(list_of.size()));
         }
         splat = device_copy(splat_of), first = device_copy(first_of), list = device_copy(list_of);
-        record = device_array<float>(size_t(VALUES) * splats);
         make_sums(size_t(VALUES) * splats);
         refer_to(count, [&](double *to) { run(backward<how::in_double, double>, to); });
     }
     template <typename T>
-    void run(void (*kernel)(scene, gradients<T>, float *), T *to) const {
+    void run(void (*kernel)(scene, gradients<T>), T *to) const {
         DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel,
-                            scene{splat, first, list}, parts(to, splats), record));
+                            scene{splat, first, list}, parts(to, splats)));
     }
-    template <typename Kernel>
-    void add(const char *variant, Kernel kernel, bool copies = false) {
-        add_variant(this, variant, kernel, [=] {
-            if (copies) DEVICE_CHECK(cudaMemsetAsync(record, 0, count * sizeof *record, nullptr));
-            run(kernel, sums);
-            if (copies)
-                DEVICE_CHECK(launch_for(nullptr, splats, 256, unpack, record, splats, parts(sums, splats)));
-        });
+    void add(const char *variant, void (*kernel)(scene, gradients<float>)) {
+        add_variant(this, variant, kernel, [=] { run(kernel, sums); });
     }
 };
 
@@ -173,10 +139,7 @@ inline void add_all() {
         one.add("plain", backward<how::plain, float>);
         one.add("reduce_fields", backward<how::one_call, float>);
         one.add("group_lanes_six_adds", backward<how::group, float>);
-        one.add("other_layout_reduce_record", backward<how::packed, float>, true);
-        one.add("other_layout_vector_atomics", backward<how::packed_vector, float>, true);
         one.add("atomics_of_each_lane", backward<how::atomic, float>);
-        one.add("cub_WarpReduce", backward<how::cub, float>);
     }
 }
 

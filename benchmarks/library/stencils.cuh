@@ -47,12 +47,10 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
     constexpr bool is_unrolled =
         H == how::plain || H == how::in_double || H == how::one_call || H == how::shared;
     const distwar::planes<T> sink = {to, size_t(stride)};
-    if ((is_plain || H == how::cg) && !active) return;
+    if (is_plain && !active) return;
     [[maybe_unused]] const auto group = [&] {
         if constexpr (H == how::group)
             return distwar::group_lanes(all, active, cell);
-        else if constexpr (H == how::cg)
-            return cg::labeled_partition(cg::coalesced_threads(), cell);
         else
             return nullptr;
     }();
@@ -69,15 +67,8 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
             distwar::reduce(all, active, place_at(node), p.values_at(node), distwar::in_shared(sink));
         } else if constexpr (H == how::group) {
             group.add(p.values_at(node), sink, distwar::at_key{place_at(node)});
-        } else if constexpr (H == how::tree) {
-            distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
         } else {
-            const auto v = p.values_at(node);
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                const float sum = cg::reduce(group, v.of[k], cg::plus<float>());
-                if (group.thread_rank() == 0) atomicAdd(to + place_at(node) + k * stride, sum);
-            }
+            distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
         }
     }
 }
@@ -188,7 +179,6 @@ inline void add_all() {
         one.add<how::shared>("reduce_in_shared");
         one.add<how::group>("group_lanes_by_cell");
         one.add<how::tree>("reduce_tree_looped");
-        one.add<how::cg>("cg_by_cell");
     }
 }
 

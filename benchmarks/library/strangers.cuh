@@ -6,7 +6,6 @@
 #include "launch.cuh"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
-#include <cub/cub.cuh>
 #include <cuda_fp16.h>
 #include <distwar/block.cuh>
 #include <distwar/half.cuh>
@@ -32,15 +31,10 @@ enum class how {
     then_plain,         // reduce while most lanes have work, then plain atomics
     atomic,             // reduce_atomic: each lane adds, and needs no other lanes
     one_call, // reduce: with fields, or for each node or corner, unrolled; of bins in shared memory with in_shared
-    looped,        // reduce for each node or corner, not unrolled
-    shared,        // reduce with in_shared, unrolled
-    group,         // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
-    tree,          // reduce_tree, of nodes not unrolled
-    tree_by_8,     // reduce_tree with threshold 8
-    packed,        // reduce to a record of all values, copied to the arrays afterwards
-    packed_vector, // the same by vector atomics of each lane
-    cub,
-    cg,       // labeled_partition
+    looped,   // reduce for each node or corner, not unrolled
+    shared,   // reduce with in_shared, unrolled
+    group,    // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
+    tree,     // reduce_tree, of nodes not unrolled
     in_double // the reference
 };
 

@@ -156,6 +156,30 @@ void check_exact(int digits, int most, int unit, unsigned seed) {
     }
 }
 
+// Half of the rows are at three keys; both signs, 30 powers of two. Made of integers, so the same on every machine.
+template <typename T>
+void expect_bits(const char *what, sums_way way, uint64_t wanted) {
+    given<T> in{70, 3, {}, {}};
+    draw random(31);
+    for (int i = 0; i < 6000; ++i) {
+        in.index.push_back(int(random.below(i % 2 ? 70 : 3)));
+        for (int k = 0; k < 3; ++k) {
+            const int drawn = int(random.below(1 << 24)) - (1 << 23);
+            in.source.push_back(stored<T>(ldexp(double(drawn), -20 - int(random.below(30)))));
+        }
+    }
+    EXPECT_EQ(printed_hash(what, add(in, way)), wanted) << what;
+}
+TEST(SumsByKey, HaveTheSameBitsOnEveryGpu) {
+    expect_bits<float>("sums_by_key, deterministic, float", sums_way::deterministic, 0xf95e3128fba2240d);
+    expect_bits<double>("sums_by_key, deterministic, double", sums_way::deterministic, 0x7778a739ca1d31c3);
+    expect_bits<__half>("sums_by_key, deterministic, half", sums_way::deterministic, 0xc9a80ff65ff30e8e);
+    expect_bits<__nv_bfloat16>("sums_by_key, deterministic, bfloat16", sums_way::deterministic,
+                               0x42ae1b0fa3b56f57);
+    expect_bits<float>("sums_by_key, sorted_fixed, float", sums_way::sorted_fixed, 0xf95e3128fba2240d);
+    expect_bits<double>("sums_by_key, exact, double", sums_way::exact, 0x7778a739ca1d31c3);
+}
+
 // 700 rows: two words of 53 bits.
 TEST(ExactSums, AreRoundedOnce) {
     check_exact<float>(24, 80, -60, 1);
