@@ -103,14 +103,9 @@ struct lane_groups {
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
     //                        whole warp with balance_threshold > 2 also 1 vote
-    template <typename Values, typename Sink>
-    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
-                                        int balance_threshold = 0) const {
-        add_values(found, detail::all_of(val), sink, balance_threshold);
-    }
-
-    // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
-    // of a stencil, whose groups are those of the cell.
+    //
+    // With at_key in place of the threshold at another key, which follows from the key of the group: for the corners of a
+    // cell or the nodes of a stencil, whose groups are those of the cell.
     //   other_key  an integer of 4 or 8 bytes, of another type than the group's key if need be; the same in all lanes of
     //              a group. Two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
@@ -118,42 +113,40 @@ struct lane_groups {
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
     //     for (int node = 0; node < 27; ++node)                                      // no further one
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
-    template <typename Values, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const Values &val, const Sink &sink, at_key<Other> other) const {
-        const resumed_call call(found.lanes, found.place);
-        add_values(at(other.key), detail::all_of(val), sink, 0);
+    template <typename Values, typename Sink, typename Where = int>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
+                                        Where threshold_or_key = 0) const {
+        add_values(detail::all_of(val), sink, threshold_or_key);
     }
-
-    // Both for a number of values known at run time (reduce_n).
-    template <int Chunk = 16, typename Values, typename Sink>
+    // The same for a number of values known at run time (reduce_n).
+    template <int Chunk = 16, typename Values, typename Sink, typename Where = int>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
-                                          int balance_threshold = 0) const {
-        add_values(found, detail::counted<Chunk, Key, Sink>(count, values), sink, balance_threshold);
-    }
-    template <int Chunk = 16, typename Values, typename Sink, typename Other>
-    __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
-                                          at_key<Other> other) const {
-        const resumed_call call(found.lanes, found.place);
-        add_values(at(other.key), detail::counted<Chunk, Other, Sink>(count, values), sink, 0);
+                                          Where threshold_or_key = 0) const {
+        add_values(detail::counted<Chunk, Key, Sink>(count, values), sink, threshold_or_key);
     }
 
     keyed_groups<Key> found;
 
   private:
-    // The same groups, which add to another key.
-    template <typename Other>
-    __device__ __forceinline__ keyed_groups<Other> at(Other other_key) const {
+    template <typename Values, typename Sink>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink, int threshold) const {
+        add_to(found, values, sink, threshold);
+    }
+    template <typename Values, typename Sink, typename Other>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
+                                               at_key<Other> other) const {
         static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
+        const resumed_call call(found.lanes, found.place);
         detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
-                        (unsigned long long)(found.key), (unsigned long long)(other_key), true);
+                        (unsigned long long)(found.key), (unsigned long long)(other.key), true);
         if (found.one_key)
-            other_key = __shfl_sync(all_lanes, other_key, int(lowest_lane(found.active_lanes)));
-        return {found, other_key};
+            other.key = __shfl_sync(all_lanes, other.key, int(lowest_lane(found.active_lanes)));
+        add_to(keyed_groups<Other>{found, other.key}, values, sink, 0);
     }
 
     template <typename Groups, typename Values, typename Sink>
-    static __device__ __forceinline__ void add_values(Groups groups, const Values &values, const Sink &sink,
-                                                      int balance_threshold) {
+    static __device__ __forceinline__ void add_to(Groups groups, const Values &values, const Sink &sink,
+                                                  int balance_threshold) {
         detail::check_tree<Values, decltype(groups.key), Sink>();
         const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
         detail::check_call(groups.active, groups.key, sink, values.count);
