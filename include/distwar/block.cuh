@@ -58,7 +58,7 @@ struct block_sum_memory {
 // Sums value[k] over the threads of the block, by a binary tree.
 //   sum  out: the sum in the thread of rank 0; partial sums in the others
 // The order of additions depends on the size of the block alone. Undefined: a block of more than Threads
-// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together.
+// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together; K Threads values of shared memory.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::block_sum_memory<1, 32> memory;
 //     const float value[1] = {float(lane)};
