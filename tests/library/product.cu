@@ -10,7 +10,8 @@
 namespace {
 
 using distwar::strategy;
-constexpr strategy ONE_CALL = strategy(-1); // reduce without a strategy or threshold
+constexpr strategy ONE_CALL =
+    strategy::cub; // stands for reduce without a strategy, which has none of this name
 
 enum { MASKS = 12, ACTIVE_COUNTS = 33, KEY_COUNTS = 32, THRESHOLDS = 34 };
 constexpr unsigned CASES = MASKS * ACTIVE_COUNTS * KEY_COUNTS * THRESHOLDS;
