@@ -110,7 +110,7 @@ struct list_case : kernel_case<Sum> {
         for (float &one : of_vertex) one = draw(random) - 0.5f;
         for (const auto &[from, to] : edges) {
             key.push_back(to), ++first[size_t(from) + 1];
-            for (int c = 0; c < width; ++c) value.push_back(of_vertex[size_t(from)] + 0.01f * float(c));
+            for (int c = 0; c < width; ++c) value.push_back(of_vertex[size_t(from)] * (1 + 0.01f * float(c)));
         }
         for (int v = 0; v < VERTICES; ++v) first[size_t(v) + 1] += first[size_t(v)];
         elements = {device_copy(first), device_copy(key), device_copy(value), int(edges.size()), width};
