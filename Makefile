@@ -24,10 +24,10 @@ include ci/release.mk
 demo: PRESET ?= $(GPU)
 demo:
 	@ci/install-packages program
-	@echo "building for $(PRESET)"
 	@ci/with-progress cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF
 	@ci/with-progress cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
-	build/$(PRESET)/bin/dsplat demo -o demo
+	build/$(PRESET)/bin/dsplat generate demo --views 16 --size 48 --gaussians 2000
+	build/$(PRESET)/bin/dsplat train demo -o demo/knot.ply --budget 15s --max-gaussians 800 --report demo
 
 # The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and each header and the
 # microbenchmarks, which are compiled for sm_90 (the tests' kernels: `make gpu-compile`). Of examples/ it has scatter.cu,

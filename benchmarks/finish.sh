@@ -44,20 +44,20 @@ say() { echo "$(date +%H:%M:%S) $*"; }
 # Trains with Adam and keeps its checkpoint at 2/3. The time to write them does not count as training.
 adam() { # SCENE ITERATIONS
     ! grep -qs '"event": "end"' "$out/adam-$1.jsonl" || return 0
-    checkpoint="$out/scenes/$1.checkpoint"
+    checkpoint="$out/scenes/$1-$2.ply.checkpoint"
     rm -f "$out/scenes/$1-"* "$checkpoint"
     say "adam-$1"
     timeout $limit "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
-        --checkpoint-every $(($2 / 3 * 2)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
+        --checkpoint-every $(($2 / 3 * 2)) --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
     process=$!
     while kill -0 $process 2>/dev/null && [ ! -e "$checkpoint" ]; do sleep 0.05; done
     mv "$checkpoint" "$out/scenes/$1-$(($2 / 3 * 2)).checkpoint"
     wait $process
 }
-scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iteration later
+scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, as of a run that ends there
     [ -e "$out/scenes/$1-$3.ply" ] ||
-        "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
-            --resume "$out/scenes/$1-$3.checkpoint" --checkpoint "$out/scenes/unused" >"$out/start-$1-$3.txt" 2>&1
+        "$programs/dsplat" train $from --iterations $3 -o "$out/scenes/$1-$3.ply" \
+            --resume "$out/scenes/$1-$3.checkpoint" >"$out/start-$1-$3.txt" 2>&1
 }
 # Adam with STEPS steps of as many views as a step takes, after 2/3 of the iterations with the usual ones.
 full() { # SCENE ITERATIONS STEPS
@@ -66,7 +66,7 @@ full() { # SCENE ITERATIONS STEPS
     most=$((views < 32 ? views : 32)) usual=$(sed -n 's/.*, \([0-9]*\) views\{0,1\} per step, density.*/\1/p' "$out/adam-$1.txt")
     all=$(($2 / 3 * 2 + $3 * most))
     say "adam-$1-full-$3: $3 steps of $most of $views views"
-    timeout $limit "$programs/dsplat" train $from --iterations $all -o "$out/scenes/unused.ply" --batch $most --average 0 \
+    timeout $limit "$programs/dsplat" train $from --iterations $all -o "$out/scenes/unused.ply" --batch $most --schedule average=0 \
         --resolutions 1:$(awk "BEGIN { printf \"%.6f\", 100 * ($2 / 3 * 2 + 0.5) / $all }"):$usual --eval-every $(($2 / 30)) \
         --log "$out/adam-$1-full-$3.jsonl" >"$out/adam-$1-full-$3.txt" 2>&1 || tail -n 3 "$out/adam-$1-full-$3.txt"
 }

@@ -3,15 +3,13 @@
 """Times the sums by index of the package distwar beside torch's on a GPU.
 
     PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libdistwar_index.so \
-        benchmarks/index_add.py --out FILE.jsonl [--seconds 90] [--types float16 bfloat16] [--ways]
+        benchmarks/index_add.py --out FILE.jsonl [--seconds 90]
 
 N rows of K values are added to a table of M rows. The rows are drawn by Zipf's law: rank r with a probability in
 proportion to r^-exponent; ranks are shuffled. Times are medians of CUDA events around one call, the L2 cache
 overwritten before each; the work is queued while the GPU still overwrites, so the host's time does not count. Each sum
-is compared with one in double precision first. Times are printed; FILE has the rows of the tables for tables.py.
-
---ways also times every way of distwar_index.h. A deterministic call of torch that would take over half a second, by what
-ten times fewer rows took, is left out.
+is compared with one in double precision first. Times are printed; FILE has the rows of the tables for tables.py. A
+deterministic call of torch that would take over half a second, by what ten times fewer rows took, is left out.
 """
 import argparse
 import functools
@@ -66,14 +64,14 @@ def median_time(scrub, call, repeat):
 
 
 class Ours:
-    """ix_add of one way, with a workspace that is kept."""
+    """ix_add, with a workspace that is kept."""
 
-    def __init__(self, out, index, source, way="chosen", deterministic=False):
+    def __init__(self, out, index, source, deterministic=False):
         self.arrays = out, index, source
         self.rows = _sums.Rows(count=len(index), width=source.shape[1], rows=len(out), index=index.data_ptr(),
                                index_bytes=index.element_size(), type=_index_torch._types[source.dtype],
                                source=source.data_ptr(), out=out.data_ptr(), skipped=-1, deterministic=deterministic,
-                               way=_sums.WAYS[way], float_sums=out.dtype == torch.float32)
+                               way=_sums.WAYS["chosen"], float_sums=out.dtype == torch.float32)
 
     def allocate(self, size):
         if not hasattr(self, "memory"):
@@ -84,26 +82,26 @@ class Ours:
         _sums.library().add(self.rows, self.allocate, torch.cuda.current_stream().cuda_stream)
 
 
-def check(name, index, source, rows, **how):
+def check(name, index, source, rows, deterministic):
     """The error over the sum of absolute values, in double precision; the first columns only."""
     part = source[:, :8].contiguous()
     out = torch.zeros(rows, part.shape[1], device="cuda", dtype=part.dtype)
-    Ours(out, index, part, **how)()
+    Ours(out, index, part, deterministic)()
     zero = torch.zeros(rows, part.shape[1], device="cuda", dtype=torch.float64)
     expected, size = (zero.index_add(0, index, value.double()) for value in (part, part.abs()))
     error = ((out.double() - expected).norm() / size.norm()).item()
     if not error < LIMITS[name]:
-        sys.exit(f"WRONG: {name}, {len(index)} rows of {source.shape[1]}, {how}: error {error}")
+        sys.exit(f"WRONG: {name}, {len(index)} rows of {source.shape[1]}, deterministic {deterministic}: error {error}")
 
 
-def measure(microseconds, case, slow, ways):
+def measure(microseconds, case, slow):
     name, N, M, K, exponent = case
     index = zipf(N, M, exponent)
     source = torch.randn(N, K, device="cuda", dtype=torch.float32).to(TYPES[name])
     out = torch.zeros(M, K, device="cuda", dtype=TYPES[name])
     repeat, times = (11 if N * K < 10**8 else 5), {}
-    for way in ({"way": "chosen"}, {"way": "chosen", "deterministic": True}):
-        check(name, index, source, M, **way)
+    for deterministic in (False, True):
+        check(name, index, source, M, deterministic)
     times["ours"] = microseconds(Ours(out, index, source), repeat)
     times["torch"] = microseconds(lambda: out.index_add_(0, index, source), repeat)
     wide = index[:, None].expand(N, K)
@@ -128,10 +126,6 @@ def measure(microseconds, case, slow, ways):
     unless_slow("torch_deterministic", torch_deterministic)
     if unless_slow("embedding", lambda: torch.ops.aten.embedding_dense_backward(source, index, M, -1, False)):
         times["ours_embedding"] = microseconds(sums, repeat)
-    for way in list(_sums.WAYS)[1:] if ways else ():
-        if way == "fixed" and M * K > 3 * 10**7:
-            continue
-        times["way_" + way] = microseconds(Ours(out, index, source, way), repeat)
     return times
 
 
@@ -172,17 +166,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FILE", required=True)
     parser.add_argument("--seconds", type=float, default=90, help="no case begins later")
-    parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES), help="leave out the others")
-    parser.add_argument("--ways", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(1)
     microseconds = functools.partial(median_time, torch.empty(1 << 27, device="cuda"))
     slow, runs, begin = {}, [], time.time()
-    for case in [case for case in cases() if case[0] in options.types]:
+    for case in cases():
         if time.time() - begin > options.seconds:
             print("no time for more", file=sys.stderr)
             break
-        times = measure(microseconds, case, slow, options.ways)
+        times = measure(microseconds, case, slow)
         runs.append([*case, {way: float(f"{us:.4g}") for way, us in times.items()}])
         print(*case, runs[-1][-1], flush=True)
     print(torch.cuda.get_device_name(), torch.__version__)

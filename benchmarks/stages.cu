@@ -154,8 +154,7 @@ struct bench {
     uint8_t *target = nullptr;         // device: black, of the largest view
     double *loss = nullptr;            // device, [3]
     float *splat_grad = nullptr;       // device: of the strategies
-    size_t splat_grad_bytes = 0;
-    std::vector<float> expected; // moments of the first view
+    std::vector<float> expected;       // moments of the first view
     gpu_timer timer;
 
     void open(const gs_gaussians &host) {
@@ -163,9 +162,7 @@ struct bench {
         gaussians = device_gaussians_from(&host);
         for (gs_gaussians *shaped : {&gradients, &first_moment, &second_moment})
             *shaped = device_gaussians_open(host.count, host.sh_degree);
-        // fixed needs the most
-        GS_CHECK(gs_splat_grad_bytes(host.count, GS_CHANNELS, DISTWAR_FIXED, &splat_grad_bytes));
-        splat_grad = device_array<float>(splat_grad_bytes / sizeof(float));
+        splat_grad = device_array<float>(size_t(host.count) * GS_SPLAT_GRAD_STRIDE);
         size_t values = 0;
         for (const gs_camera &camera : cameras)
             values = std::max(values, GS_CHANNELS * size_t(camera.width) * size_t(camera.height));
@@ -217,7 +214,6 @@ struct bench {
             const distwar_strategy strategy = w == clamped_block ? DISTWAR_BLOCK : distwar_strategy(w);
             gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
             gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad);
-            gradient.splat_grad_bytes = splat_grad_bytes;
             GS_CHECK(gs_render_backward(&frames[v].view, &gradient, {strategy, threshold}, nullptr));
             return;
         }

@@ -100,11 +100,10 @@ ablation() {
             done <<'END'
 none
 mcmc --density mcmc
-no-average --average 0
+no-average --schedule average=0
 no-retire --retire 0
 retire-0.16 --retire 0.16
-published-sh-rate --sh-rate 1
-no-dropout --dropout 0
+no-dropout --schedule dropout=0
 one-view --batch 1
 three-views --batch 3
 whole-pictures --resolutions none

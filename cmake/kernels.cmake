@@ -26,13 +26,11 @@ endif()
 
 # Warnings are errors with gcc 12 and nvcc 13, which the tests use. Other compilers have other warnings.
 set(distwar_warnings -Wall -Wextra -Wpedantic)
-option(DISTWAR_LINE_NUMBERS "kernels with line numbers, for profilers: 60% of the program's size" OFF)
-set(distwar_device_code $<$<BOOL:${DISTWAR_LINE_NUMBERS}>:-lineinfo>)
-set(distwar_kernel_options ${distwar_device_code} -Xcompiler=-Wall,-Wextra)
+set(distwar_kernel_options -Xcompiler=-Wall,-Wextra)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
   list(APPEND distwar_warnings -Werror)
   if(CMAKE_CUDA_COMPILER_VERSION MATCHES "^13\\.")
-    set(distwar_kernel_options -Werror=all-warnings ${distwar_device_code} -Xcompiler=-Wall,-Wextra,-Werror)
+    set(distwar_kernel_options -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)
   endif()
 endif()
 set(distwar_sanitizers)
@@ -66,7 +64,7 @@ endfunction()
 # distwar_shared_library(<target> <map>): exports the names that the map lists, and no others: neither our kernels nor
 # the runtime that is linked in shall meet those of a host program. Until their 1.0 the soname is MAJOR.MINOR.
 function(distwar_shared_library target map)
-  set(map ${CMAKE_CURRENT_SOURCE_DIR}/${map})
+  get_filename_component(map ${map} ABSOLUTE)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map} LINKER:--no-undefined)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   if(NOT DISTWAR_UNVERSIONED_LIBRARIES) # a Python package holds its own

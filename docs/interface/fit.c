@@ -123,6 +123,7 @@ int main(void) {
     uint8_t *device_target = device_new(sizeof target);
     upload(device_target, target, sizeof target);
     float *color_gradient = device_new(3 * PIXELS * sizeof(float));
+    gs_splat_grad *splat_grad = device_new(COUNT * sizeof(gs_splat_grad));
     double *result = device_new(3 * sizeof(double));
 
     gs_view view = {
@@ -137,27 +138,14 @@ int main(void) {
                    .translation = {0, 0, 4},
                    .near_plane = 0.2f},
     };
-    gs_gradient gradient = {.color = color_gradient, .gaussians = shape[1]};
-    const gs_view_parts parts = {.image = 1, .splat_grad = 1, .strategy = DISTWAR_BFLY};
-    void *block = NULL; // of all parts
+    const gs_gradient gradient = {.color = color_gradient, .splat_grad = splat_grad, .gaussians = shape[1]};
     const gs_adam_rates rates = {
         .mean = 0.02f, .log_scale = 0.04f, .quaternion = 0.02f, .opacity_logit = 0.1f, .sh0 = 0.1f, .shN = 0};
 
     double before[3], after[3];
     const double begin = seconds();
     for (int step = 1; step <= STEPS; step++) {
-        // The length of the lists is known only after binning: allocate what was needed, and some to spare.
-        gs_status status = block ? gs_forward(&view, NULL) : GS_ISECTS_DO_NOT_FIT;
-        while (status == GS_ISECTS_DO_NOT_FIT) {
-            size_t bytes;
-            view.isect_capacity = 10 * COUNT + 2 * view.isects_needed;
-            GS(gs_view_bytes(&view, &parts, &bytes));
-            device_delete(block);
-            block = device_new(bytes);
-            GS(gs_view_place(&view, &gradient, &parts, block, bytes));
-            status = gs_forward(&view, NULL);
-        }
-        GS(status);
+        GS(gs_forward(&view, NULL));
         const gs_loss_image image = {
             {SIZE, SIZE, view.image.color, device_target, NULL}, result, color_gradient};
         GS(gs_loss(&image, 1, NULL));
@@ -176,7 +164,8 @@ int main(void) {
     device_delete(device_target);
     device_delete(color_gradient);
     device_delete(result);
-    device_delete(block);
+    device_delete(splat_grad);
+    gs_view_free(&view, NULL);
     stop_if(!(after[0] < before[0] / 4), "the loss", "did not fall to a quarter");
     return 0;
 }

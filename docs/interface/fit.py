@@ -46,20 +46,19 @@ def main(path):
     target = lib.array([[[target_value(c, y, x) for x in pixels] for y in pixels] for c in range(3)])
 
     color, transmittance = lib.zeros(3, SIZE, SIZE), lib.zeros(SIZE, SIZE)
-    n_contrib = lib.zeros(SIZE, SIZE, dtype="int32")
+    splat_grad = lib.zeros(SIDE * SIDE, 12)
     view = gs.View(
         gaussians=lib.gaussians(parameters),
         camera=gs.Camera(width=SIZE, height=SIZE, fx=SIZE, fy=SIZE, cx=SIZE / 2, cy=SIZE / 2,
                          rotation=(1, 0, 0, 0, 1, 0, 0, 0, 1), translation=(0, 0, 4), near_plane=0.2),
-        image=gs.Image(lib.address(color), lib.address(transmittance), lib.address(n_contrib)),
-        isect_capacity=100)  # too few: forward() provides more
-    gradient = gs.Gradient(gaussians=lib.gaussians(gradients))
+        image=gs.Image(lib.address(color), lib.address(transmittance)))
+    gradient = gs.Gradient(gaussians=lib.gaussians(gradients), splat_grad=lib.address(splat_grad))
     policy = lib.policies["bfly"]
 
-    losses, block = [], None
+    losses = []
     begin = time.perf_counter()
     for step in range(1, STEPS + 1):
-        block = lib.forward(view, gradient, block)
+        lib.call("gs_forward", byref(view))
         difference = color - target
         losses.append(float((difference**2).mean()))
         d_color = difference * (2 / (3 * SIZE * SIZE))

@@ -6,9 +6,8 @@ import weakref
 import torch
 from torch import Tensor
 
-from . import _stages
 from ._operators import SECOND, radii_of, run_project_backward
-from ._tensors import On, address_of, current_device, empty, gradient_like, report_at, stream_at
+from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at
 
 
 class _Refused(torch.autograd.Function):
@@ -61,11 +60,6 @@ class Frame:
             return radii_of(self.plan, splats)
 
 
-def _allocate(size, means):
-    block = means.new_empty_strided((size // 4,), (1,))
-    return block, block.data_ptr()
-
-
 class _Frame(torch.autograd.Function):
     # All memory comes from new_empty_strided: the less code of torch a frame runs, the less of it is cold.
     @staticmethod
@@ -78,13 +72,13 @@ class _Frame(torch.autograd.Function):
         at = [address_of(a, kept) for a in scene]
         at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
         frame.splats, frame.stream = splats, stream_at(frame.index)
-        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(),
-                                                   _allocate, means, frame.stream, report_at(frame.index))
+
+        def allocate(size):
+            block = new((size // 4,), (1,))
+            return block, block.data_ptr()
+        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(), allocate,
+                                                   frame.stream, captures(frame.index))
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
-        if block.numel() >= _stages.LEAST_TRIMMED // 4 and any(ctx.needs_input_grad) and frame.view.isects_needed:
-            lists = frame.view.ranges  # their length is known
-            kept_bytes = _stages.kept_bytes(4 * block.numel(), lists.splat_index - at_block, lists.isects)
-            block = block[:kept_bytes // 4].clone() if kept_bytes else block
         ctx.frame = frame
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*scene, viewmats, Ks, splats, color, depths, block)
@@ -116,10 +110,9 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     else:
         d_image = address_of(d_color.movedim(-1, -3), kept)
     d_scene = [None if a is None else gradient_like(a) for a in scene]
-    floats = plan.moments_floats(strategy)
-    moments = new((floats,), (1,))
+    moments = new(splats.shape, splats.stride())
     gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),
-                             floats, [None if d is None else d.data_ptr() for d in d_scene])
+                             [None if d is None else d.data_ptr() for d in d_scene])
     wanted, d_screen = ctx.needs_input_grad, None
     if wanted[10] or frame.density is not None:
         d_screen = empty((plan.shape.count, 2), splats)
@@ -136,7 +129,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
         if with_cameras:
             d_colors = d_scene[4]
             *d_scene, d_viewmats, d_Ks = run_project_backward(plan, frame.cameras, scene, splats,
-                                                              moments[:splats.numel()], None, True)
+                                                              moments, None, True)
             if plan.shape.channels != 3:
                 d_scene[4] = d_colors
             return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None

@@ -15,7 +15,8 @@ def _address(array):
 
 
 def _block(size):
-    block = numpy.empty(size, "uint8")
+    block = numpy.empty(size + 256, "uint8")
+    block = block[-block.ctypes.data % 256:][:size]
     return block, block.ctypes.data
 
 
@@ -68,7 +69,7 @@ class _Frame:
         self.depth = None if request.depth is None else numpy.empty(size, "float32")
         self.block, self.lists = plan.render(
             _stages.room_of("cpu", plan.shape), _address(self.splats), _address(self.features), self._image(),
-            _address(self.alpha), _block, None, None)
+            _address(self.alpha), _block, None)
 
     def _scene(self):
         return [_address(a) for a in self.scene]
@@ -79,7 +80,7 @@ class _Frame:
     def backward(self, d_color, d_alpha, d_depth):
         import distwar
         strategy, plan, pairs = "fixed" if distwar.deterministic else "tree", self.plan, self.splats.shape[:2]
-        sums = (numpy.empty(max(plan.moments_floats(strategy), 1), "float32"), numpy.empty(pairs + (2,), "float32"),
+        sums = (numpy.empty_like(self.splats), numpy.empty(pairs + (2,), "float32"),
                 numpy.empty(pairs + (2,), "float32") if plan.shape.channels <= 32 else None)
         d_features = None if self.features is None else numpy.empty_like(self.features)
         plan.render_backward(_address(self.splats), _address(self.features),
@@ -87,7 +88,6 @@ class _Frame:
                              (_address(d_color), _address(d_depth), _address(d_alpha)), _address(d_features),
                              [_address(a) for a in sums], strategy, None)
         moments, d_mean2d, absolute = sums
-        moments = moments[:math.prod(self.splats.shape)].reshape(self.splats.shape)
         of_cameras = [self._project_backward(c, moments[c], d_mean2d[c]) for c in range(pairs[0])]
         d_scene = Scene(*(None if column[0] is None else sum(column[1:], column[0])
                           for column in zip(*(scene for scene, _ in of_cameras))))

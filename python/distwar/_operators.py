@@ -10,7 +10,7 @@ from torch import Tensor
 from . import _stages
 from ._library import BACKENDS
 from ._stages import SPLAT_FLOATS, Lists, Settings, Shape
-from ._tensors import On, address_of, empty, gradient_like, on_host, packed_cameras, report_of, strategy_now, stream_of
+from ._tensors import On, address_of, captures, empty, gradient_like, on_host, packed_cameras, strategy_now, stream_of
 
 
 def _run_project(plan, cameras, scene, stream):
@@ -68,20 +68,17 @@ def _run_render(plan, room, splats, features, color, alphas, depth, stream):
     def allocate(size):
         block = torch.empty(size, dtype=torch.uint8, device=device)
         return block, block.data_ptr()
-    block, lists = plan.render(room, address_of(splats, kept), address_of(features, kept),
-                               (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(),
-                               allocate, stream, report_of(device))
-    kept_bytes = _stages.kept_bytes(block.numel(), lists.splat_index, lists.pairs)
-    return block[:kept_bytes].clone() if kept_bytes else block, lists
+    return plan.render(room, address_of(splats, kept), address_of(features, kept),
+                       (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(), allocate, stream,
+                       captures(device.index if device.type == "cuda" else None))
 
 
 def _run_render_backward(plan, splats, features, rendered, d, wants_means2d, absolute, strategy):
     """rendered: colours, depths or None, block, Lists. d: addresses of the gradients by planar colours, depths and
     alphas. Returns gs_splat_grad of the splats, the gradient by their means, its sums of absolute values, the gradient by
     features; those that are not wanted are None."""
-    kept, shape, floats = [], splats.shape, plan.moments_floats(strategy)
-    is_whole = floats == splats.numel()
-    sums = empty(shape if is_whole else max(floats, 1), splats)
+    kept, shape = [], splats.shape
+    sums = empty(shape, splats)
     d_means2d = empty(shape[:2] + (2,), splats) if wants_means2d else None
     absolutes = empty(shape[:2] + (2,), splats) if absolute else None
     d_features = gradient_like(features)
@@ -92,7 +89,7 @@ def _run_render_backward(plan, splats, features, rendered, d, wants_means2d, abs
         d, None if d_features is None else d_features.data_ptr(),
         (sums.data_ptr(), d_means2d.data_ptr() if wants_means2d else None, absolutes.data_ptr() if absolute else None),
         strategy, stream_of(splats.device))
-    return sums if is_whole else sums[:splats.numel()].view(shape), d_means2d, absolutes, d_features
+    return sums, d_means2d, absolutes, d_features
 
 
 # ---- as operators ----

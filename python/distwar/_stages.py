@@ -19,7 +19,6 @@ MOST_VIEWS = 32
 CHANNELS = 3
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
-LEAST_TRIMMED = 1 << 25  # bytes that are worth a copy of the rest of a frame's block
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
@@ -59,13 +58,14 @@ def shape_of(request, cameras, scene, backend):
 
 
 class Lists(NamedTuple):
-    """gs_tile_ranges without its addresses: byte offsets in a block of memory."""
+    """gs_tile_ranges without its addresses, and arrays of the image: byte offsets in the memory of a view."""
     pairs: int
     pixels_per_thread: int
     split_tiles: int
     tile_begin: int
     splat_index: int
     tile_order: int
+    transmittance: int
     n_contrib: int
 
 
@@ -82,25 +82,22 @@ class Scene(NamedTuple):
 
 
 class Room:
-    """The lists' memory of the next frame, by device and size of images. Grows with what a frame needs and shrinks with
-    what many need, in steps, so that the allocator finds the same block again."""
+    """What gs_settle left for the next frame, by device and size of images: room for its lists, and how the blend divided
+    its work. Shrinks with what many frames need."""
 
     def __init__(self, splats):
         self.capacity = 10 * splats + 4096, 30 * splats + 4096  # isect_capacity and bucket_capacity
         self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
-        self._most, self._frames = (0, 0), 0
+        self._most, self._frames = 0, 0
 
     def note(self, view):
-        pixels_per_thread, split_tiles, *needed = _report.unpack_from(view, _DIVISION)
-        self.division = pixels_per_thread, split_tiles
-        self._most, self._frames = tuple(map(max, self._most, needed)), self._frames + 1
-        self.capacity = tuple(map(self._sized, self.capacity, self._most))
+        self.capacity = _capacities.unpack_from(view, _CAPACITIES)
+        *self.division, needed = _report.unpack_from(view, _DIVISION)
+        self._most, self._frames = max(self._most, needed), self._frames + 1
         if self._frames == 64:
-            self._most, self._frames = (0, 0), 0
-
-    def _sized(self, capacity, most):
-        keeps = most <= capacity and not (self._frames == 64 and 2 * most + 65536 < capacity)
-        return capacity if keeps else most + most // 3 + 4096
+            if 2 * self._most + 65536 < self.capacity[0]:
+                self.capacity = tuple(self._most * c // self.capacity[0] * 4 // 3 + 4096 for c in self.capacity)
+            self._most, self._frames = 0, 0
 
 
 _rooms = {}
@@ -130,12 +127,13 @@ assert _camera.size == sizeof(gs.Camera)
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh0, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
-_memory = struct.Struct("<2q10Q")  # of gs_view: capacities, workspace, its bytes, report, splats, image
-_MEMORY = gs.View.isect_capacity.offset
+_memory = struct.Struct("<2Q2q7Q")  # of gs_view: memory with its bytes and capacities, splats, image
+_MEMORY = gs.View.memory.offset
+_capacities, _CAPACITIES = struct.Struct("<2q"), _MEMORY + gs.ViewMemory.isect_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
 _DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
-_report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}x2q")  # from _DIVISION on, to buckets_needed
+_report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to isects_needed
 
 
 class _Whole:
@@ -157,11 +155,11 @@ class _Whole:
         return [whole[gap] for gap in self.gaps]
 
 
-_whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2q10Q"), (_DIVISION, "2i")))
-_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "8Q"),
+_whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2Q2q7Q"), (_DIVISION, "2i")))
+_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Q"), (_GRADIENT_SCENE, "8Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
-assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
+assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 24
 assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 
 
@@ -229,13 +227,6 @@ def _sizes(shape):
                  _contiguous(c, shape.count, SPLAT_FLOATS))
 
 
-def kept_bytes(size, splat_index, pairs):
-    """What the adjoint reads of a block of `size` bytes after gs_bin: up to the end of the lists, which begin at an
-    offset. What sorting needs lies behind. 0: all of it, as little would be saved."""
-    kept = (splat_index + 4 * pairs + 255) // 256 * 256
-    return kept if pairs and size - kept >= LEAST_TRIMMED else 0
-
-
 class Plan:
     """The stages of frames of one shape. Holds no state of a frame."""
 
@@ -260,7 +251,6 @@ class Plan:
         self._view_gaps = _whole_view.gaps_of(self.view_bytes)
         self._gradient_gaps = _whole_gradient.gaps_of(self.gradient_bytes)
         self.camera_floats = CAMERA_GRADIENT_FLOATS
-        self._layouts, self._moments = {}, {}
 
     def _shape_of(self, g):
         s = self.shape.settings
@@ -270,31 +260,6 @@ class Plan:
 
     def one_camera(self):
         return plan_of(self.shape._replace(cameras=1))
-
-    def moments_floats(self, strategy):
-        """The floats of render_backward()'s moments: a gs_splat_grad per splat, then what the strategy needs."""
-        floats = self._moments.get(strategy)
-        if floats is None:
-            size = ctypes.c_size_t()
-            self.lib.call_on("gs_splat_grad_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
-                             self.lib.strategies[strategy], byref(size))
-            floats = self._moments[strategy] = size.value // 4
-        return floats
-
-    def _layout(self, capacity):
-        """Bytes of the block of a frame, then where n_contrib and the workspace begin, its bytes, and where a
-        gs_bin_report begins. The block begins with the transmittance."""
-        layout = self._layouts.get(capacity)
-        if layout is None:
-            view, size = gs.View.from_buffer_copy(self.view_bytes), ctypes.c_size_t()
-            view.isect_capacity, view.bucket_capacity = capacity
-            self.lib.call_on("gs_bin_bytes", byref(view), byref(size))
-            plane = (4 * self.pixels + 255) // 256 * 256
-            report = 2 * plane + (size.value + 15) // 16 * 16
-            if len(self._layouts) > 16:
-                self._layouts.clear()
-            layout = self._layouts[capacity] = (report + sizeof(gs.BinReport), plane, 2 * plane, size.value, report)
-        return layout
 
     def _pointers(self, scene):
         """The addresses of a Scene in the order of gs_gaussians."""
@@ -339,57 +304,69 @@ class Plan:
             gradient.camera = d_camera
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
 
-    def _blended(self, splats, features, image, block, n_contrib):
+    def _blended(self, splats, features, image):
         """image: the addresses of colours and of depths."""
         view = gs.View.from_buffer_copy(self.view_bytes)
         view.splats = splats
         if features:
             view.gaussians.color = features
-        of = view.image
-        of.color, of.depth = image
-        of.transmittance, of.n_contrib = block, block + n_contrib
+        view.image.color, view.image.depth = image
         return view
 
-    def render(self, room, splats, features, image, alphas, allocate, stream, report):
+    def _context(self, stream, allocate, capturing):
+        """The Context of a frame, whose memory comes from allocate(). A graph has one of its own, whose memory then is the
+        graph's."""
+        if capturing:
+            return gs.Context(self.lib, stream, allocate)
+        context = self.lib.context(stream)
+        context.new = allocate
+        return context
+
+    def _rendered(self, context, view, room, settles, calls):
+        """Runs the calls until the lists of the view fit. Returns its memory, and the address."""
+        place = byref(view)
+        try:
+            while True:
+                status = gs.GS_OK
+                for call in calls:
+                    status = status or call(place, context)
+                if status != gs.GS_ISECTS_DO_NOT_FIT:
+                    break
+            context.check(status)
+            at = view.memory.memory
+            block = context.take(at)
+        finally:
+            context.blocks.pop(view.memory.memory, None)
+            if settles:
+                context.new = self.lib.new
+            else:
+                context.close()
+        if settles:
+            room.note(view)
+        return block, at
+
+    def render(self, room, splats, features, image, alphas, allocate, stream, capturing=False):
         """Blends splats [C, N, 12] over 0. features: [N, channels] unless there are three. Writes the planar image,
         (colours [C, channels, height, width], depths [C, height, width] or None), and alphas, or None. allocate(bytes)
-        returns a block and its address. report: the address of pinned memory for a gs_bin_report; 0: nothing may
-        wait, the image is NaN if the lists have no room; None: gs_bin waits. Returns the block and its Lists."""
-        lib = self.lib
-        while True:
-            capacity = room.capacity
-            size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
-            block, base = allocate(size)
-            view = self._blended(splats, features, image, base, n_contrib)
-            view.image.alpha = alphas
-            view.isect_capacity, view.bucket_capacity = capacity
-            view.workspace, view.workspace_bytes = base + workspace, workspace_bytes
-            of = view.ranges
-            of.pixels_per_thread, of.split_tiles = room.division
-            view.report = base + report_at if report == 0 else report
-            place = byref(view)
-            status = lib.gs_bin(place, stream)
-            if status == gs.GS_OK:
-                status = lib.gs_render(place, stream)
-                if report:  # waits for the lists' length, also after a failure: then the report can be used again
-                    waited = lib.gs_bin_wait(place, stream)
-                    status = status or waited
-            if report != 0:
-                lib.check(status, (gs.GS_ISECTS_DO_NOT_FIT,))
-                room.note(view)
-                if status != gs.GS_OK:
-                    continue
-            lib.check(status)
-            break
-        return block, Lists(of.isects, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
-                            (of.splat_index or base) - base, (of.tile_order or base) - base, n_contrib)
+        returns a block and its address. capturing: nothing may wait, the image is NaN if the lists have no room. Returns
+        the block that the lists lie in, and Lists."""
+        lib, view = self.lib, self._blended(splats, features, image)
+        view.image.alpha = alphas
+        view.memory.isect_capacity, view.memory.bucket_capacity = room.capacity
+        of = view.ranges
+        of.pixels_per_thread, of.split_tiles = room.division
+        calls = [lib.gs_bin, lib.gs_render] + ([] if capturing else [lib.gs_settle])
+        block, base = self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls)
+        return block, Lists(of.isects, of.pixels_per_thread, of.split_tiles, of.tile_begin - base, of.splat_index - base,
+                            of.tile_order - base, view.image.transmittance - base, view.image.n_contrib - base)
 
     def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
         """rendered: what render() took as image, the address of its block, and its Lists. d: the gradients by colours,
-        depths and alphas; the last two may be None. Writes d_features and sums: moments, of moments_floats(), and the
-        gradients by the means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
+        depths and alphas; the last two may be None. Writes d_features and sums: moments [C, N, 12], and the gradients by the
+        means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
         image, block, lists = rendered
-        view = self._blended(splats, features, image, block, lists.n_contrib)
+        view = self._blended(splats, features, image)
+        view.image.transmittance, view.image.n_contrib = block + lists.transmittance, block + lists.n_contrib
         s = self.shape.settings
         view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
                               block + lists.tile_begin, block + lists.splat_index, lists.pixels_per_thread,
@@ -398,7 +375,6 @@ class Plan:
         gradient.color, gradient.depth, gradient.alpha = d
         gradient.gaussians.color = d_features
         gradient.splat_grad, means2d, absolute = sums
-        gradient.splat_grad_bytes = 4 * self.moments_floats(strategy)
         self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
 
     def blend_backward(self, view, gradient, strategy, d_means2d, stream):
@@ -411,53 +387,38 @@ class Plan:
 
     # ---- all stages in one call ----
 
-    def forward(self, room, cameras, scene, image, alphas, allocate, like, stream, report):
+    def forward(self, room, cameras, scene, image, alphas, allocate, stream, capturing):
         """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
-        address. allocate(bytes, like) returns a block and its address. The rest as project() and render() take it.
-        Returns the block, its address, and a gs_view, for backward()."""
+        address. The rest as project() and render() take it. Returns the block, its address, and a gs_view, for
+        backward()."""
         lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
-        while True:
-            capacity = room.capacity
-            size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
-            block, base = allocate(size, like)
-            at_report = base + report_at if report == 0 else report or 0
-            view = gs.View.from_buffer_copy(_whole_view.pack(
-                a, *self._pointers(scene), b, cameras[:_camera.size], c, *capacity, base + workspace, workspace_bytes,
-                at_report, splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e))
-            if self.shape.cameras > 1:
-                view.views.cameras = camera_structs(cameras)
-            place = byref(view)
-            status = lib.gs_forward(place, stream)
-            if report and status == gs.GS_OK:
-                status = lib.gs_bin_wait(place, stream)
-            if status == gs.GS_OK:
-                if report != 0:
-                    room.note(view)
-                return block, base, view
-            lib.check(status, (gs.GS_ISECTS_DO_NOT_FIT,))
-            room.note(view)
-            block = None  # before the larger one is allocated
+        view = gs.View.from_buffer_copy(_whole_view.pack(
+            a, *self._pointers(scene), b, cameras[:_camera.size], c, 0, 0, *room.capacity, splats, color, 0, 0, depths or 0,
+            0, alphas, d, *room.division, e))
+        if self.shape.cameras > 1:
+            view.views.cameras = camera_structs(cameras)
+        calls = (lib.gs_project, lib.gs_bin, lib.gs_render) if capturing else (lib.gs_forward,)
+        return *self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls), view
 
     def moved(self, view, scene, image, block):
         """The view of forward(), whose arrays may now be at other addresses."""
         splats, color, depths = image
-        base = view.image.transmittance
-        if block != base:
-            lists, shift = view.ranges, block - base
-            for name in ("tile_begin", "splat_index", "tile_order"):
-                address = getattr(lists, name)
-                setattr(lists, name, None if address is None else address + shift)
+        shift = block - view.memory.memory
+        for of, names in ((view.ranges, ("tile_begin", "splat_index", "tile_order")),
+                          (view.image, ("transmittance", "n_contrib"))):
+            for name in names:
+                setattr(of, name, getattr(of, name) + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.isect_capacity, view.bucket_capacity, view.workspace + block - base,
-                          view.workspace_bytes, 0, splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
+        view.memory.memory, view.splats = block, splats
+        view.image.color, view.image.depth, view.image.alpha = color, depths, None
         return view
 
-    def gradient(self, d, moments, floats, d_scene):
+    def gradient(self, d, moments, d_scene):
         """A gs_gradient. d: the addresses of the gradients by colours, depths and alphas; the last two may be None.
-        moments: of moments_floats(), and that."""
+        moments: [C, N, 12]."""
         (d_color, d_depth, d_alpha), (a, b, c, e) = d, self._gradient_gaps
         return gs.Gradient.from_buffer_copy(_whole_gradient.pack(
-            a, d_color, d_alpha or 0, moments, 4 * floats, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
+            a, d_color, d_alpha or 0, moments, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
 
     def backward(self, view, gradient, strategy, stream):
         lib = self.lib

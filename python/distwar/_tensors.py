@@ -2,7 +2,6 @@
 """What libdistwar_gs takes of torch: addresses, memory, the current stream, cameras on the host."""
 import importlib.metadata
 import sys
-import threading
 import weakref
 
 import torch
@@ -12,7 +11,6 @@ from . import _stages
 from ._library import BACKENDS, library
 
 _package = sys.modules[__package__]
-_local = threading.local()  # pinned memory for reports
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
 _indices = {}  # of devices that the library has kernels for; None: a CPU
 # Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
@@ -56,23 +54,9 @@ def library_of(device, of=library):
     return of(BACKENDS[device.type])
 
 
-def report_of(device):
-    """Where gs_bin reports to, as _stages.Plan.render() takes it."""
-    return report_at(None if device.type != "cuda" else device.index)
-
-
-def report_at(index):
-    """report_of() the device with this index_of()."""
-    if index is None:
-        return None
-    if is_capturing():
-        return 0
-    try:
-        return _local.address
-    except AttributeError:
-        _local.pinned = torch.zeros(64, dtype=torch.uint8, pin_memory=True)
-        _local.address = _local.pinned.data_ptr()
-        return _local.address
+def captures(index):
+    """Whether a CUDA graph is captured on the device with this index_of(): nothing may wait."""
+    return index is not None and is_capturing()
 
 
 class Memory:

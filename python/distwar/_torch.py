@@ -12,7 +12,7 @@ from ._meta import Meta
 from ._operators import Projected
 from ._harmonics import colors_of
 from ._request import KERNELS_DEGREE, check, meta_of
-from ._tensors import (current_device, index_of, is_plain, packed_cameras, radii_for_gsplat, report_at, strategy_now,
+from ._tensors import (captures, current_device, index_of, is_plain, packed_cameras, radii_for_gsplat, strategy_now,
                        takes_operators)
 
 # The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
@@ -189,7 +189,7 @@ def _by_frames(call, scenes, packed, absgrad):
         pairs.watched(meta["means2d"], at)
     elif absgrad:
         meta["means2d"]
-    elif report_at(call.index) == 0:  # a CUDA graph is captured
+    elif captures(call.index):
         meta.whole()
     image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
     return *image, meta

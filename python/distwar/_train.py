@@ -24,7 +24,7 @@ class Settings(Structure):
     _fields_ = [("iterations", c_int64), ("budget", c_double), ("seed", c_int64), ("batch", c_int64),
                 ("max_gaussians", c_int64), ("density", c_char_p), ("sh_degree", c_int32), ("background", c_float * 3),
                 ("random_background", c_bool), ("antialias", c_bool), ("exposure", c_bool), ("refine_poses", c_bool),
-                ("reproducible", c_bool), ("validate", c_int64), ("weights", (c_double * 2) * 4), ("teachers", c_int64)]
+                ("reproducible", c_bool), ("validate", c_int64), ("weights", c_double * 4), ("teachers", c_int64)]
 
 
 class Progress(Structure):

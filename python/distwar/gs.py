@@ -44,18 +44,15 @@ class Rows(Structure):
     _fields_ = [("begin", c_int32), ("end", c_int32)]
 
 
+class ViewMemory(Structure):
+    _fields_ = [("memory", c_void_p), ("bytes", c_size_t), ("isect_capacity", c_int64), ("bucket_capacity", c_int64)]
+
+
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
                 ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("isect_capacity", c_int64),
-                ("bucket_capacity", c_int64), ("workspace", c_void_p), ("workspace_bytes", c_size_t),
-                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("ranges", TileRanges),
-                ("isects_needed", c_int64), ("buckets_needed", c_int64)]
-
-
-class BinReport(Structure):
-    _fields_ = [("isects_needed", c_int64), ("buckets_needed", c_int64), ("most_isects_needed", c_int64),
-                ("pixels_per_thread", c_int32), ("split_tiles", c_int32), ("call", c_int64)]
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("memory", ViewMemory), ("splats", c_void_p),
+                ("image", Image), ("ranges", TileRanges), ("isects_needed", c_int64)]
 
 
 class CameraGradient(Structure):
@@ -64,14 +61,9 @@ class CameraGradient(Structure):
 
 
 class Gradient(Structure):
-    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("splat_grad_bytes", c_size_t),
-                ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
+    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("pixel_mean2d", c_void_p),
                 ("largest", c_void_p), ("block_limit", c_float), ("adam", c_void_p)]
-
-
-class ViewParts(Structure):
-    _fields_ = [("image", c_int32), ("splat_grad", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
 
 
 class Comparison(Structure):
@@ -116,11 +108,56 @@ class Error(RuntimeError):
     """The text of gs_last_error()."""
 
 
+_Allocate = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
+_Release = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
+
+
+class Allocator(Structure):
+    _fields_ = [("allocate", _Allocate), ("release", _Release), ("user", c_void_p)]
+
+
+class Context:
+    """A gs_context whose memory are arrays. new(bytes) returns one and its address; a caller may set another for a call.
+    take() one of them: it is then the caller's."""
+
+    def __init__(self, library, stream, new):
+        self.new, self.blocks, self.failure, handle = new, {}, None, c_void_p()
+        self._library, self._callbacks = library, (_Allocate(self._allocate), _Release(self._release))
+        library.check(library.lib.gs_context_create(byref(Allocator(*self._callbacks)), c_void_p(stream),
+                                                    byref(handle)))
+        self.handle = handle.value
+
+    def _allocate(self, user, size, stream):
+        try:
+            block, address = self.new(size)
+        except Exception as failure:  # check() raises it
+            self.failure = failure
+            return None
+        self.blocks[address] = block
+        return address
+
+    def _release(self, user, memory, stream):
+        self.blocks.pop(memory, None)
+
+    def take(self, address):
+        return self.blocks.pop(address)
+
+    def check(self, status, allow=()):
+        """As Library.check(); where memory was refused, the allocator's exception."""
+        failure, self.failure = self.failure, None
+        if status != GS_OK and failure is not None:
+            raise failure
+        return self._library.check(status, allow)
+
+    def close(self):
+        self._library.lib.gs_context_destroy(c_void_p(self.handle))
+
+
 class _Stream:
-    """The type of an argument: a stream, for which the library is given this thread's gs_context."""
+    """The type of an argument: a Context, or a stream, for which the library is given this thread's."""
 
     def __init__(self, library):
-        self.from_param = lambda stream: c_void_p(library.context(stream))
+        self.from_param = lambda of: c_void_p(of.handle if isinstance(of, Context) else library.context(of).handle)
 
 
 class Library:
@@ -138,22 +175,18 @@ class Library:
         self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
         self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
         self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
-        pointer, size = c_void_p, POINTER(c_size_t)  # pointer: of an array, by address()
-        view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
+        pointer = c_void_p  # of an array, by address()
+        view, gradient = POINTER(View), POINTER(Gradient)
         stream = _Stream(self)
         self._declare("gs_has_strategy", c_int)
-        self._declare("gs_view_bytes", view, parts, size)
-        self._declare("gs_view_place", view, gradient, parts, pointer, c_size_t)
         self._declare("gs_forward", view, stream)
         self._declare("gs_backward", view, gradient, Policy, stream)
-        for stage in ("gs_project", "gs_bin", "gs_render"):
+        for stage in ("gs_project", "gs_bin", "gs_render", "gs_settle"):
             self._declare(stage, view, stream)
-        self._declare("gs_bin_bytes", view, size)
-        self._declare("gs_bin_wait", view, stream)
+        self._declare("gs_reserve", view, c_int, c_int64, stream)
         self._declare("gs_render_backward", view, gradient, Policy, stream)
         self._declare("gs_project_backward", view, gradient, stream)
         self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, stream)
-        self._declare("gs_splat_grad_bytes", c_int64, c_int32, c_int, size)
         self._declare("gs_radii", view, pointer, stream)
         self._declare("gs_mark_visible", view, pointer, stream)
         shape = POINTER(Gaussians)
@@ -207,15 +240,20 @@ class Library:
         return self.check(getattr(self, name)(*arguments), allow)
 
     def context(self, stream):
-        """The gs_context of this thread for a stream; None: the one that the library has for it."""
-        if not stream:
-            return None
+        """The Context of this thread for a stream."""
         contexts = vars(self._contexts).setdefault("of", {})
         if stream not in contexts:
-            made = c_void_p()
-            self.check(self.lib.gs_context_create(None, c_void_p(stream), byref(made)))
-            contexts[stream] = made.value
+            contexts[stream] = Context(self, stream, self.new)
         return contexts[stream]
+
+    def new(self, size):
+        """Memory for a Context: what holds it, and its address."""
+        if self.backend == "cuda":
+            block = self.arrays.empty(size, dtype=self.arrays.uint8, **self.device)
+            return block, block.data_ptr()
+        block = (ctypes.c_char * (size + 256))()
+        at = ctypes.addressof(block)
+        return block, at + -at % 256
 
     def zeros(self, *shape, dtype="float32"):
         return self.arrays.zeros(shape, dtype=getattr(self.arrays, dtype), **self.device)
@@ -242,18 +280,3 @@ class Library:
         channels = arrays["color"].shape[1] if arrays.get("color") is not None else 0
         return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier,
                          antialias=antialias, channels=channels, **pointers)
-
-    def forward(self, view, gradient, block=None, strategy="tree"):
-        """gs_forward. Places the view's splats and workspace and the gradient's splat_grad in a block of memory, and
-        allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
-        call."""
-        parts = ViewParts(splat_grad=1, strategy=self.strategies[strategy])
-        while True:
-            size = c_size_t()
-            self.call("gs_view_bytes", byref(view), byref(parts), byref(size))
-            if block is None or len(block) < size.value:
-                block = self.zeros(size.value, dtype="uint8")
-            self.call("gs_view_place", byref(view), byref(gradient), byref(parts), self.address(block), len(block))
-            if self.call("gs_forward", byref(view), allow=(GS_ISECTS_DO_NOT_FIT,)) == GS_OK:
-                return block
-            view.isect_capacity = view.isects_needed * 5 // 4

@@ -63,7 +63,7 @@ def _settings(lib: Any, given: Mapping[str, Any]) -> Any:
     names = [name for name, *_ in of._fields_ if name != "weights"] + terms
     for name, value in given.items():
         if name in terms:
-            of.weights[terms.index(name)][:] = value if isinstance(value, (tuple, list)) else (value, value)
+            of.weights[terms.index(name)] = value
             continue
         if name not in names:
             raise TypeError(f"distwar.Trainer: there is no setting {name!r}; there are {', '.join(names)}")
@@ -116,8 +116,7 @@ class Trainer:
 
     settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
     seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,
-    reproducible, validate; depth_weight, a number or a pair: at the first step and the last. budget may be text: "10s",
-    "2m".
+    reproducible, validate; depth_weight, at the first step. budget may be text: "10s", "2m".
 
     backend: "cuda" or "simt" (a CPU); None: a GPU if there is one. Of GPUs the current one of CUDA. An object is used by
     one thread at a time.

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-TRAIN = ("train", "d", "-o", "a.ply", "--iterations", "8", "--random", "60", "--sh-degree", "1", "--density-from", "1",
-         "--density-every", "2", "--checkpoint-every", "2")
+TRAIN = ("train", "d", "-o", "a.ply", "--iterations", "8", "--random", "60", "--sh-degree", "1", "--schedule", "from=1,every=2",
+         "--checkpoint-every", "2")
 COMMANDS = (
     ("generate", "d", "--views", "6", "--test-views", "2", "--size", "24", "--gaussians", "1000", "--depth"),
     (*TRAIN, "--gpus", "2", "--reproducible"),

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 
-TRAIN = ("train", "../d", "-o", "out", "--iterations", "6", "--random", "40", "--density-from", "1",
-         "--density-every", "2", "--max-gaussians", "60", "--reproducible", "--retire-every", "3")
+TRAIN = ("train", "../d", "-o", "out", "--iterations", "6", "--random", "40", "--max-gaussians", "60", "--reproducible",
+         "--schedule", "from=1,every=2,retire=3")
 COMMANDS = (
-    (*TRAIN, "--density", "split", "--sh-degree", "3", "--average", "0.3"),
+    (*TRAIN, "--density", "split", "--sh-degree", "3", "--schedule", "from=1,every=2,retire=3,average=0.3"),
     (*TRAIN, "--density", "adaptive", "--sh-degree", "2", "--antialias", "--depth", "../d/depth"),
-    (*TRAIN, "--density", "mcmc", "--sh-degree", "1", "--batch", "2", "--dropout", "0.3", "--random-background"),
+    (*TRAIN, "--density", "mcmc", "--sh-degree", "1", "--batch", "2", "--random-background",
+     "--schedule", "from=1,every=2,retire=3,dropout=0.3"),
     (*TRAIN, "--density", "mcmc", "--sh-degree", "0", "--gpus", "2"),
     (*TRAIN, "--refine-poses"),
     ("finish", "../s.ply", "--cameras", "../d", "-o", "out", "--lm-steps", "1", "--lm-pcg", "2"),

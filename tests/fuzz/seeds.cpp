@@ -154,9 +154,6 @@ void colmap() {
 }
 
 void others() {
-    seed(
-        "history",
-        "{\"event\":\"step\",\"iteration\":1,\"loss\":0.5,\"gaussians\":10}\n{\"event\":\"evaluation\",\"iteration\":2,\"psnr\":20.5}\n");
     for (const int64_t views : {0, 2}) {
         ranks *const alone = ranks_alone_open();
         training_state state = {};

@@ -2,7 +2,6 @@
 #include "targets.h"
 #include "dataset.h"
 #include "images/image.h"
-#include "record/run_log.h"
 #include "scene.h"
 #include "checkpoint.h"
 #include "transforms.h"
@@ -161,14 +160,6 @@ static void use_checkpoint(const char *folder, const char *path) {
     ranks_alone_close(alone);
 }
 
-static void use_history(const char *folder, const char *path) {
-    (void)folder;
-    fault why = {""};
-    run_record lines = {0};
-    accepted(run_record_read(&lines, path, &why), &why);
-    run_record_close(&lines);
-}
-
 // ---- checksums
 
 static void mend_checkpoint(uint8_t *bytes, size_t size) {
@@ -220,7 +211,6 @@ static void mend_sog(uint8_t *bytes,
 #define mend_colmap_text NULL
 #define mend_transforms NULL
 #define mend_dataset NULL
-#define mend_history NULL
 
 // ---- the list
 

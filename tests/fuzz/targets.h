@@ -26,8 +26,7 @@ extern "C" {
     X(colmap_text, "cameras.txt images.txt points3D.txt")                                                    \
     X(transforms, "transforms.json points.ply")                                                              \
     X(dataset, "transforms.json a.png a_mask.png depth/a.png")                                               \
-    X(checkpoint, "a.checkpoint a.checkpoint.a0")                                                            \
-    X(history, "a.log")
+    X(checkpoint, "a.checkpoint a.checkpoint.a0")
 
 #define FUZZ_DIVISION "\n%%\n"
 

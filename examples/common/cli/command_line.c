@@ -40,6 +40,13 @@ const char *option_text(const option_spec *option) {
     }
 }
 
+bool option_differs(const option_spec *a, const option_spec *b) {
+    if (a->kind == OPTION_INT) return *(const int64_t *)a->value != *(const int64_t *)b->value;
+    if (a->kind == OPTION_REAL) return *(const double *)a->value != *(const double *)b->value;
+    const char *const x = option_text(a), *const y = option_text(b);
+    return x && y ? strcmp(x, y) != 0 : x != y;
+}
+
 // A bound that a double cannot count exactly to means "none".
 static bool is_bound(double value) {
     return fabs(value) < 9e15;

@@ -63,6 +63,8 @@ void option_table_add_group(option_table *table, const char *heading, const opti
 
 // The value of a flag ("yes", "no"), a choice or a text. NULL: the option has a number, or was not given.
 const char *option_text(const option_spec *option);
+// Whether the same option has another value in another table.
+bool option_differs(const option_spec *option, const option_spec *other);
 
 // ---- a command: it takes argv from its own name on and returns the exit code of the program
 

@@ -4,6 +4,7 @@
 #include "reconstruction.h"
 #include "gpu/growing.h"
 #include "files/input_file.h"
+#include "similarity.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,11 +21,6 @@ enum {
     POINT_BYTES = 51
 };
 
-typedef struct colmap_camera {
-    int64_t id;
-    lens optics;
-} colmap_camera;
-
 // A file of a model, and the record that is being read.
 typedef struct source {
     input_file text; // of binary files only its .file is used
@@ -34,7 +30,7 @@ typedef struct source {
     char *at;                                     // what is read next of bytes, or of the line
     record_place place;
     size_t camera_count, camera_room;
-    colmap_camera *cameras; // sorted by id when images are read
+    reconstruction_view *cameras; // id and optics; sorted by id when images are read
     reconstruction *out;
     fault *why;
 } source;
@@ -149,7 +145,8 @@ static bool read_camera(source *s) {
                            "camera %" PRId64 " has images of %" PRIu64 " x %" PRIu64
                            " pixels; each side must be 1..%d",
                            id, (uint64_t)side[0], (uint64_t)side[1], GS_MAX_SIZE);
-    colmap_camera camera = {id, {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
+    reconstruction_view camera = {.id = id,
+                                  .optics = {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
     lens *const optics = &camera.optics;
     fault reason;
     lens_model_apply((int)model, values, optics);
@@ -166,7 +163,7 @@ static bool read_camera(source *s) {
 }
 
 static int compare_ids(const void *a, const void *b) {
-    const int64_t x = ((const colmap_camera *)a)->id, y = ((const colmap_camera *)b)->id;
+    const int64_t x = ((const reconstruction_view *)a)->id, y = ((const reconstruction_view *)b)->id;
     return (x > y) - (x < y);
 }
 
@@ -193,11 +190,7 @@ static bool turn_quaternion(const double quaternion[4], double matrix[9]) {
         square += q[i] * q[i];
     }
     for (int i = 0; i < 4; i++) q[i] /= sqrt(square);
-    const double w = q[0], x = q[1], y = q[2], z = q[3];
-    const double values[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
-                              2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                              2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
-    memcpy(matrix, values, sizeof values);
+    rotation_of_quaternion(q, matrix);
     return true;
 }
 
@@ -247,8 +240,8 @@ static bool read_image(source *s) {
         !reals(s, "an image's rotation", q, 4) || !reals(s, "an image's translation", view.translation, 3) ||
         !whole(s, 4, "an image's camera id", INT32_MIN, UINT32_MAX, &camera) || !read_name(s, name))
         return false;
-    const colmap_camera wanted = {.id = camera};
-    const colmap_camera *const found =
+    const reconstruction_view wanted = {.id = camera};
+    const reconstruction_view *const found =
         bsearch(&wanted, s->cameras, s->camera_count, sizeof wanted, compare_ids);
     if (!found)
         return fail_at(s->why, &s->place,

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "json_field.h"
 #include "files/input_file.h"
+#include <string.h>
 
 json_t *json_read(const char *path, fault *why) {
     input_file file;
     if (!input_file_open(&file, path, why)) return NULL;
     json_error_t error;
+    char mark[3]; // of UTF-8, as editors on Windows write it
+    if (fread(mark, 1, sizeof mark, file.stream) != sizeof mark ||
+        memcmp(mark, "\xef\xbb\xbf", sizeof mark) != 0)
+        rewind(file.stream);
     json_t *document = json_loadf(file.stream, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
     if (!input_file_check(&file, "JSON", why)) {
         json_decref(document);

@@ -11,12 +11,12 @@ const lens_parameter lens_parameters[LENS_PARAMETERS] = {
     {.name = "fy", .offset = offsetof(lens, fy)},
     {.name = "cx", .offset = offsetof(lens, cx)},
     {.name = "cy", .offset = offsetof(lens, cy)},
-    {.name = "k1", .offset = offsetof(lens, k1), .distortion = LENS_BROWN | LENS_FISHEYE},
-    {.name = "k2", .offset = offsetof(lens, k2), .distortion = LENS_BROWN | LENS_FISHEYE},
-    {.name = "p1", .offset = offsetof(lens, p1), .distortion = LENS_BROWN},
-    {.name = "p2", .offset = offsetof(lens, p2), .distortion = LENS_BROWN},
-    {.name = "k3", .offset = offsetof(lens, k3), .distortion = LENS_FISHEYE},
-    {.name = "k4", .offset = offsetof(lens, k4), .distortion = LENS_FISHEYE},
+    {.name = "k1", .offset = offsetof(lens, k1), .distortion = true},
+    {.name = "k2", .offset = offsetof(lens, k2), .distortion = true},
+    {.name = "p1", .offset = offsetof(lens, p1), .distortion = true},
+    {.name = "p2", .offset = offsetof(lens, p2), .distortion = true},
+    {.name = "k3", .offset = offsetof(lens, k3), .distortion = true},
+    {.name = "k4", .offset = offsetof(lens, k4), .distortion = true},
 };
 
 double *lens_value(lens *optics, const lens_parameter *parameter) {
@@ -125,16 +125,6 @@ static bool focal_is_possible(double focal, double angle, bool may_be_open) {
     return angle != 0 ? angle > 0 && angle < acos(-1) : may_be_open;
 }
 
-const lens_parameter *lens_foreign_distortion(const lens *optics) {
-    const unsigned own = optics->fisheye ? LENS_FISHEYE : LENS_BROWN;
-    for (int i = 0; i < LENS_PARAMETERS; i++) {
-        const lens_parameter *parameter = &lens_parameters[i];
-        if (parameter->distortion && !(parameter->distortion & own) && value_of(optics, parameter) != 0)
-            return parameter;
-    }
-    return NULL;
-}
-
 static void fisheye_distortion(const lens *optics, float k[4]) {
     const double all[4] = {optics->k1, optics->k2, optics->k3, optics->k4};
     for (int i = 0; i < 4; i++) k[i] = (float)all[i];
@@ -231,17 +221,25 @@ bool lens_is_ideal(const lens *optics) {
     return true;
 }
 
-// The smallest r^2 where the derivative of r (1 + k1 r^2 + k2 r^4), 1 + 3 k1 r^2 + 5 k2 r^4, is 0. Infinite
-// if there is none.
+// The derivative by r of r (1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8), of s = r^2.
+static double slope(const lens *optics, double s) {
+    return 1 + s * (3 * optics->k1 + s * (5 * optics->k2 + s * (7 * optics->k3 + s * 9 * optics->k4)));
+}
+
+// The smallest r^2 where that is 0; infinity if there is none up to 89 degrees off the axis.
 static double fold(const lens *optics) {
-    const double b = 3 * optics->k1, a = 5 * optics->k2, discriminant = b * b - 4 * a;
-    if (!(discriminant >= 0)) return INFINITY;
-    const double q = -0.5 * (b + copysign(sqrt(discriminant), b)); // no cancellation
-    const double roots[2] = {q / a, 1 / q};
-    double least = INFINITY;
-    for (int i = 0; i < 2; i++)
-        if (roots[i] > 0 && roots[i] < least) least = roots[i];
-    return least;
+    enum { STEPS = 356, HALVINGS = 200 }; // a fold within a quarter of a degree may be missed
+    double low = 0, high = 0;
+    for (int i = 1; i <= STEPS && low == high; i++) {
+        high = pow(tan(i * acos(-1) / 720), 2);
+        if (slope(optics, high) > 0) low = high;
+    }
+    if (low == high) return INFINITY;
+    for (int i = 0; i < HALVINGS; i++) {
+        const double middle = (low + high) / 2;
+        *(slope(optics, middle) > 0 ? &low : &high) = middle;
+    }
+    return low;
 }
 
 // The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN
@@ -279,9 +277,10 @@ static void distort_by_brown(const distortion *d, double x, double y, double out
         const double back = sqrt(d->limit / square);
         x *= back, y *= back, square = d->limit;
     }
-    const double radial = 1 + square * (optics->k1 + square * optics->k2);
-    out[0] = x * radial + 2 * p1 * x * y + p2 * (square + 2 * x * x);
-    out[1] = y * radial + 2 * p2 * x * y + p1 * (square + 2 * y * y);
+    const double factor =
+        1 + square * (optics->k1 + square * (optics->k2 + square * (optics->k3 + square * optics->k4)));
+    out[0] = x * factor + 2 * p1 * x * y + p2 * (square + 2 * x * x);
+    out[1] = y * factor + 2 * p2 * x * y + p1 * (square + 2 * y * y);
 }
 
 static distortion distortion_of(const lens *optics) {

@@ -11,9 +11,9 @@
 C_LINKAGE_BEGIN
 
 // A ray (x, y, 1) maps to the pixel (fx x' + cx, fy y' + cy), where with r^2 = x^2 + y^2 (Brown's model, as
-// COLMAP's OPENCV)
-//     x' = x (1 + k1 r^2 + k2 r^4) + 2 p1 x y + p2 (r^2 + 2 x^2)
-//     y' = y (1 + k1 r^2 + k2 r^4) + 2 p2 x y + p1 (r^2 + 2 y^2)
+// COLMAP's OPENCV, which has no k3 and k4, and as nerfstudio's)
+//     x' = x (1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8) + 2 p1 x y + p2 (r^2 + 2 x^2)
+//     y' = y (1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8) + 2 p2 x y + p1 (r^2 + 2 y^2)
 // A fisheye (Kannala and Brandt, as COLMAP's OPENCV_FISHEYE) maps a ray at the angle a off the axis to the
 // distance a (1 + k1 a^2 + k2 a^4 + k3 a^6 + k4 a^8) from (0, 0), in the direction of (x, y).
 typedef struct lens {
@@ -25,14 +25,11 @@ typedef struct lens {
     bool fisheye;
 } lens;
 
-// The lenses that have a distortion.
-enum { LENS_BROWN = 1, LENS_FISHEYE = 2 };
-
 // The numbers of a lens by the names that files use.
 typedef struct lens_parameter {
-    const char *name;    // "k1"
-    size_t offset;       // in a lens
-    unsigned distortion; // LENS_BROWN | LENS_FISHEYE; 0: not a distortion
+    const char *name; // "k1"
+    size_t offset;    // in a lens
+    bool distortion;
 } lens_parameter;
 
 enum { LENS_PARAMETERS = 10 };
@@ -41,9 +38,6 @@ extern const lens_parameter lens_parameters[LENS_PARAMETERS];
 double *lens_value(lens *optics, const lens_parameter *parameter);
 // NULL if there is no such parameter.
 const lens_parameter *lens_find_parameter(const char *name, size_t length);
-
-// A distortion other than 0 that a lens of this kind does not have, or NULL.
-const lens_parameter *lens_foreign_distortion(const lens *optics);
 
 // The lenses by COLMAP's numbers and names, which transforms.json has too. The list is in lens.c.
 int lens_model_number(const char *name);   // -1 if there is no such name
@@ -74,7 +68,7 @@ bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 // focal lengths and principal point would have taken. Each pixel is sampled bilinearly where the lens maps
 // it. Where that is outside the photograph, the border is repeated: black would be a strong edge that is
 // not in the world, and training would reconstruct it. For the same reason the ring where the lens begins
-// to fold the picture over (where r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Of a fisheye
+// to fold the picture over (where r times its radial factor stops growing) is repeated beyond it. Of a fisheye
 // the middle keeps its resolution, and what is far off the axis is lost: at the border of the pinhole's
 // picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
 // 50 ns per pixel.

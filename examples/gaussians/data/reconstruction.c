@@ -66,24 +66,35 @@ static bool is_near(const double place[3]) {
     return hypot(hypot(place[0], place[1]), place[2]) <= 1e18;
 }
 
+// A copy with / for the backslashes of Windows and without "./"; NULL: no memory.
+static char *copy_path(const char *path) {
+    while (path[0] == '.' && (path[1] == '/' || path[1] == '\\')) path += 2;
+    char *const copy = strdup(path);
+    for (char *c = copy; c && *c; c++)
+        if (*c == '\\') *c = '/';
+    return copy;
+}
+
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
                              const reconstruction_view *view, fault *why) {
     reconstruction_view added = *view;
     const double *const t = view->translation;
     fault reason;
-    if (!path_stays_inside(name))
-        return fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
+    bool done = false;
     if (!lens_check(&added.optics, &reason)) return fail_at(why, place, "the camera has %s", reason.text);
     if (!is_near(t))
         return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
-    added.name = strdup(name);
-    added.mask = added.name && view->mask ? strdup(view->mask) : NULL;
-    if (added.name && (!view->mask || added.mask) &&
-        append(&r->views, &r->view_count, &r->view_room, &added, sizeof added))
-        return true;
-    free(added.name);
-    free(added.mask);
-    return fail_at(why, place, "no memory for %zu images", r->view_count + 1);
+    added.name = copy_path(name);
+    added.mask = view->mask ? copy_path(view->mask) : NULL;
+    if (!added.name || (view->mask && !added.mask))
+        fail_at(why, place, "no memory for the name of image %zu", r->view_count + 1);
+    else if (!path_stays_inside(added.name) || (added.mask && !path_stays_inside(added.mask)))
+        fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
+    else
+        done = append(&r->views, &r->view_count, &r->view_room, &added, sizeof added) ||
+               fail_at(why, place, "no memory for %zu images", r->view_count + 1);
+    if (!done) free(added.name), free(added.mask);
+    return done;
 }
 
 bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
@@ -168,26 +179,29 @@ static size_t pictures_in(const reconstruction *r, const char *folder) {
     return count;
 }
 
+// Moves a view to the front of those that stay, or lets it go.
+static void keep_view(reconstruction *r, size_t i, size_t *kept, bool stays) {
+    const reconstruction_view view = r->views[i];
+    r->views[i] = (reconstruction_view){0};
+    if (stays) {
+        r->views[(*kept)++] = view;
+    } else {
+        free(view.name);
+        free(view.mask);
+    }
+}
+
 static bool skip_missing(reconstruction *r, const char *folder, const char *pictures, fault *why) {
     tally missing = {0};
     size_t kept = 0;
     for (size_t i = 0; i < r->view_count; i++) {
-        reconstruction_view *const view = &r->views[i];
         char found[PATH_ROOM];
-        if (find_picture(pictures, view->name, found)) {
-            char *const name = strdup(found);
-            if (!name) return fail(why, "%s: no memory for its images", r->file);
-            free(view->name);
-            view->name = name;
-            const reconstruction_view here = *view;
-            *view = (reconstruction_view){0};
-            r->views[kept++] = here;
-        } else {
-            tally_add(&missing, view->name);
-            free(view->name);
-            free(view->mask);
-            *view = (reconstruction_view){0};
-        }
+        const bool is_there = find_picture(pictures, r->views[i].name, found);
+        char *const name = is_there ? strdup(found) : NULL;
+        if (is_there && !name) return fail(why, "%s: no memory for its images", r->file);
+        if (!is_there) tally_add(&missing, r->views[i].name);
+        keep_view(r, i, &kept, is_there);
+        if (is_there) free(r->views[kept - 1].name), r->views[kept - 1].name = name;
     }
     tally_say(&missing, folder, r->view_count, "views have no picture and are skipped");
     r->view_count = kept;
@@ -246,20 +260,13 @@ static bool sort_views(reconstruction *r, const char *folder, fault *why) {
     const size_t all = r->view_count;
     qsort(r->views, all, sizeof *r->views, compare_views);
     for (size_t i = 0; i < all; i++) {
-        reconstruction_view *const view = &r->views[i], *const last = &r->views[kept - (kept > 0)];
-        if (kept > 0 && strcmp(view->name, last->name) == 0) {
-            if (view->held_out == last->held_out)
-                return fail(why, "%s: two images are named '%.500s'", r->file, view->name);
-            tally_add(&both, view->name);
-            free(view->name);
-            free(view->mask);
-            *view = (reconstruction_view){0};
-            continue;
-        }
-        const reconstruction_view here = *view;
-        *view = (reconstruction_view){0};
-        r->views[kept++] = here;
-        training += !here.held_out;
+        const reconstruction_view view = r->views[i], last = r->views[kept - (kept > 0)];
+        const bool again = kept > 0 && strcmp(view.name, last.name) == 0;
+        if (again && view.held_out == last.held_out)
+            return fail(why, "%s: two images are named '%.500s'", r->file, view.name);
+        if (again) tally_add(&both, view.name);
+        training += !again && !view.held_out;
+        keep_view(r, i, &kept, !again);
     }
     r->view_count = kept;
     for (size_t i = 0; i < kept && training == 0 && both.count > 0; i++) r->views[i].held_out = false;

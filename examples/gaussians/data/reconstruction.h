@@ -71,7 +71,7 @@ void tally_say(const tally *t, const char *path, size_t all, const char *what);
 // "not a rotation: ...". *scale is 1 if the matrix needs none.
 bool rotation_of(double m[9], double *scale, fault *why);
 
-// Append a view (`name` and view->mask are copied) or a point, after the checks that all readers share.
+// Append a view (`name` and view->mask are copied, a backslash as /) or a point, after the checks that all readers share.
 // Refused: an image name that is empty or leaves the folder of the images, a lens that lens_check refuses, a camera or a
 // point that is not finite or farther than 1e18 from the origin, as squares of distances must be floats too.
 bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "similarity.h"
+#include "gpu/vector.h"
 #include "scene.h"
 #include <math.h>
 #include <string.h>
@@ -43,7 +44,7 @@ void quaternion_of_rotation(const double m[9], double q[4]) {
     for (int k = 0; k < 4; k++) q[k] = rows[best][k] / sqrt(square);
 }
 
-static void rotation_of(const double q[4], double m[9]) {
+void rotation_of_quaternion(const double q[4], double m[9]) {
     const double w = q[0], x = q[1], y = q[2], z = q[3];
     const double values[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
                               2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
@@ -52,15 +53,13 @@ static void rotation_of(const double q[4], double m[9]) {
 }
 
 bool similarity_of(const double rows[12], similarity *out) {
-    double m[9], q[4];
+    double m[9], cofactors[9];
     for (int k = 0; k < 9; k++) m[k] = rows[k / 3 * 4 + k % 3];
-    const double volume = m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) +
-                          m[2] * (m[3] * m[7] - m[4] * m[6]);
+    const double volume = determinant_and_cofactors(m, cofactors);
     if (!(volume > 0) || !isfinite(volume)) return false;
     out->scale = cbrt(volume);
-    for (int k = 0; k < 9; k++) m[k] /= out->scale;
-    quaternion_of_rotation(m, q);
-    rotation_of(q, out->rotation);
+    for (int k = 0; k < 9; k++) out->rotation[k] = m[k] /= out->scale;
+    nearest_rotation(out->rotation);
     for (int k = 0; k < 9; k++)
         if (!(fabs(m[k] - out->rotation[k]) < 1e-3)) return false;
     for (int k = 0; k < 3; k++) out->translation[k] = rows[4 * k + 3];

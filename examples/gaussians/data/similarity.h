@@ -17,6 +17,8 @@ typedef struct similarity {
 
 // Of a rotation, row-major: w, x, y, z, of length 1.
 void quaternion_of_rotation(const double m[9], double q[4]);
+// Of w, x, y, z, of length 1.
+void rotation_of_quaternion(const double q[4], double m[9]);
 // From the rows of a 3x4 matrix. False: its left part is not a rotation times a scale, to 1e-3.
 bool similarity_of(const double rows[12], similarity *out);
 // Means, scales, rotations and the colours' dependence on the direction. Host memory. A camera that is moved with the

@@ -34,7 +34,8 @@ static bool read_side(const json_place *place, const char *key, int32_t *out, fa
 
 // Reads which model the lens has, and refuses distortions that are of another.
 static bool read_model(const json_place *place, lens *optics, fault *why) {
-    static const char *const others[] = {"k5", "k6"}; // of models that cannot be read
+    static const char *const names[] = {"p1", "p2", "k5",
+                                        "k6"}; // no fisheye has the first two, no lens the others
     const char *model = NULL;
     if (!json_get_text(place, "camera_model", &model, why)) return false;
     if (model) {
@@ -45,15 +46,14 @@ static bool read_model(const json_place *place, lens *optics, fault *why) {
         optics->fisheye = lens_model_is_fisheye(number);
     }
     if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
-    const lens_parameter *foreign = lens_foreign_distortion(optics);
-    const char *name = foreign ? foreign->name : NULL;
-    double value = foreign ? *lens_value(optics, foreign) : 0;
-    for (size_t i = 0; !name && i < sizeof others / sizeof *others; i++) {
-        if (!json_get_real(place, others[i], &value, why)) return false;
-        if (value != 0) name = others[i];
+    for (int i = optics->fisheye ? 0 : 2; i < 4; i++) {
+        double value = i == 0 ? optics->p1 : i == 1 ? optics->p2 : 0;
+        if (i >= 2 && !json_get_real(place, names[i], &value, why)) return false;
+        if (value != 0)
+            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
+                        place->field, names[i], value);
     }
-    return !name || fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
-                         place->field, name, value);
+    return true;
 }
 
 // Values of this object replace those that the lens has.
@@ -107,9 +107,21 @@ static bool read_path(const json_place *place, const char *key, const char **out
                 *out);
 }
 
-static bool read_frame(const json_place *place, uint64_t number, const lens *common, bool held_out,
-                       reconstruction *out, fault *why) {
-    reconstruction_view view = {.optics = *common, .held_out = held_out};
+// nerfstudio's lists of a split: whether the document's list has the name.
+static bool is_listed(const json_t *document, const char *list, const char *name) {
+    const json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(document, list), i, one) {
+        const char *text = json_string_value(one);
+        while (text && strncmp(text, "./", 2) == 0) text += 2;
+        if (text && strcmp(text, name) == 0) return true;
+    }
+    return false;
+}
+
+static bool read_frame(const json_place *place, uint64_t number, const lens *common, const json_t *document,
+                       bool held_out, reconstruction *out, fault *why) {
+    reconstruction_view view = {.optics = *common};
     const record_place record = {place->path, "frames", number};
     const char *name = NULL, *mask = NULL;
     if (!json_is_object(place->object)) return fail_at(why, &record, "must be an object");
@@ -117,6 +129,8 @@ static bool read_frame(const json_place *place, uint64_t number, const lens *com
         return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
     view.mask = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
+    view.held_out =
+        held_out || is_listed(document, "test_filenames", name) || is_listed(document, "val_filenames", name);
     if (!read_lens(place, &view.optics, why) || !read_pose(place, name, out, &view, why)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
         return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);
@@ -147,7 +161,7 @@ static bool read_document(const char *path, const char *folder, const json_t *do
     for (size_t i = 0; i < json_array_size(frames); i++) {
         place.object = json_array_get(frames, i);
         snprintf(place.field, sizeof place.field, "frames[%zu].", i);
-        if (!read_frame(&place, i, &common, held_out, out, why)) return false;
+        if (!read_frame(&place, i, &common, document, held_out, out, why)) return false;
     }
     return true;
 }

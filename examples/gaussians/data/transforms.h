@@ -17,18 +17,17 @@ bool transforms_are_in(const char *folder);
 // - frames[]: each with file_path (inside FOLDER) and transform_matrix (4 x 4, camera to world, y up and z backward);
 //   mask_path (inside FOLDER, see dataset.h);
 // - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
-// - cx, cy, w, h, k1, k2, p1, p2;
-// - camera_model, a name that lens_model_number knows and can be read, or is_fisheye: a fisheye, which has k1 to k4 and
-//   needs fl_x;
+// - cx, cy, w, h, k1 to k4, p1, p2;
+// - camera_model, a name that lens_model_number knows and can be read, or is_fisheye: a fisheye, which needs fl_x;
 // - ply_file_path (inside FOLDER): the points to start from (ply_read_points), in the world of transform_matrix.
 //   nerfstudio's applied_transform is in both already, so it is ignored as other keys are. Without that key
 //   colmap_load_points of FOLDER.
-// All but frames may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
+// - test_filenames, val_filenames: nerfstudio's lists of frames that are held out.
+// All but frames and these may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
 // the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
 // ...) are ignored.
 //
-// Refused: distortions other than 0 that the lens does not have (k3 to k6; of a fisheye p1, p2, k5, k6), any
-// other camera_model, a last row other than 0 0 0 1, and what reconstruction_add_view refuses.
+// Refused: distortions other than 0 that the lens does not have (k5, k6; of a fisheye p1, p2 too), any other camera_model, a last row other than 0 0 0 1, and what reconstruction_add_view refuses.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
 // Writes a transforms.json with the lens of each photograph, which is complete, in its frame: completely or not at all,

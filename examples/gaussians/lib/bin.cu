@@ -27,29 +27,6 @@ __device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
-// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
-// block.
-template <int Threads, typename T>
-__device__ T scan_of_block(T value, T *all) {
-    __shared__ T warp_sums[32];
-    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
-    const auto scan_of_warp = [lane](T x) { // inclusive
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const T before = __shfl_up_sync(distwar::all_lanes, x, unsigned(distance));
-            if (lane >= distance) x += before;
-        }
-        return x;
-    };
-    const T inclusive = scan_of_warp(value);
-    __syncthreads(); // the previous call's sums have been read
-    if (lane == 31) warp_sums[warp] = inclusive;
-    __syncthreads();
-    if (warp == 0) warp_sums[lane] = scan_of_warp(lane < Threads / 32 ? warp_sums[lane] : 0);
-    __syncthreads();
-    *all = warp_sums[Threads / 32 - 1];
-    return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
-}
-
 // A splat and its box of tiles.
 struct alignas(16) candidate {
     splat_reach reach;
@@ -195,14 +172,6 @@ constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once,
 // tiles_at_once.
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
-// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
-// part_block parts.
-constexpr int part_block = 512;
-__device__ int parts_of(int64_t length) {
-    constexpr int longest = sorted_by_block<part_block>;
-    return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
-}
-
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
 // the last class the empty lists.
 constexpr int classes = 33 * 8;
@@ -227,14 +196,16 @@ struct bin_limits {
     int multiprocessors;
     uint32_t bucket_room;
     int64_t isect_capacity;
-    int64_t call;          // of gs_bin_report
-    gs_bin_report *report; // or NULL
+    int64_t call;       // of bin_report
+    bin_report *report; // or NULL
 };
 
-// Read by the host, or by the kernels that follow.
+// Read by the kernels that follow; and by gs_settle where there was no report.
 struct bin_summary {
-    int64_t buckets; // gs_view.buckets_needed
-    int64_t isects;  // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
+    int64_t
+        isects; // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists. First:
+                // gs_tile_ranges.device_isects points here
+    int64_t buckets;                  // of bin_report
     int32_t pixels_per_thread, split; // of gs_tile_ranges
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
@@ -244,12 +215,6 @@ struct bin_summary {
     // 1: a bucket had no room, so that the unsorted entries are in the lists. 64 bits: the struct has no padding.
     int64_t in_lists;
     unsigned long long described; // parts that cut_kernel has described so far
-};
-
-// A range of a list's entries.
-struct part {
-    int64_t begin;
-    int length;
 };
 
 // gs_tile_ranges.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
@@ -275,8 +240,6 @@ __global__ void __launch_bounds__(scan_block)
     __shared__ int in_class[classes];
     __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
-    // Read early: it may lie in the host's memory.
-    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_isects_needed : 0;
     if (thread < classes) in_class[thread] = 0;
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
@@ -341,13 +304,12 @@ __global__ void __launch_bounds__(scan_block)
         summary->buckets = buckets, summary->isects = isects;
         summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
-            limits.report->isects_needed = isects, limits.report->buckets_needed = buckets;
+            limits.report->isects = isects, limits.report->buckets = buckets;
             limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
             __threadfence_system(); // call last: the host may wait for it
             *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
         }
     }
-    if (thread == 0 && limits.report && most_before < isects) limits.report->most_isects_needed = isects;
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
@@ -358,18 +320,10 @@ __global__ void __launch_bounds__(scan_block)
     }
 }
 
-// The summary of the lists for kernels that sort: numbers from the host, or read on the device.
-struct bin_work {
-    bin_summary known;
-    const bin_summary *on_device; // or NULL
-
-    __device__ bin_summary get() const { return on_device ? *on_device : known; }
-};
-
 // Writes the order of tiles, and the unsorted lists if a bucket had no room; blocks then take turns. Increments
 // class_begin.
 __global__ void __launch_bounds__(bin_block)
-    write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_work work,
+    write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_summary *summary,
                  uint32_t *class_begin, uint32_t *tile_order) {
     in_turn();
     const int tiles = tiles_of(grid), portions = all.per_view * grid.views;
@@ -378,7 +332,7 @@ __global__ void __launch_bounds__(bin_block)
         const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
         tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
     }
-    if (work.get().in_lists == 0) return;
+    if (summary->in_lists == 0) return;
     for (int portion = int(blockIdx.x); portion < portions; portion += int(gridDim.x)) {
         __syncthreads(); // the previous portion's boxes have been read
         for_tiles_of_splats(all, portion, grid, tickets);
@@ -409,26 +363,7 @@ __global__ void __launch_bounds__(scan_block)
 // probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int samples_of_part = 64;
 
-// The entries of a tile's list before they are sorted.
-struct unsorted {
-    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
-    const uint32_t *bucket;  // of the tile's first counter
-    const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
-    int log2_copies;
-    uint32_t room;
-
-    // Entry i of the list.
-    __device__ uint32_t operator[](int64_t i) const {
-        if (in_list) return in_list[i];
-        if (log2_copies == 0) return bucket[i];
-        int copy = 0; // the first whose end is above i
-        for (int step = 1 << (log2_copies - 1); step > 0; step /= 2)
-            if (end[copy + step - 1] <= uint32_t(i)) copy += step;
-        return bucket[int64_t(copy) * room + i - (copy > 0 ? end[copy - 1] : 0)];
-    }
-};
-
-// Where these are, for all tiles.
+// Where the entries of a list are before they are sorted, for all tiles.
 struct unsorted_lists {
     buckets in;
     const uint32_t *ends, *list;
@@ -533,11 +468,10 @@ __device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *ti
 // Cuts the lists that are long enough. Blocks take turns.
 __global__ void __launch_bounds__(part_block)
     cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
-               part *parts) {
+               const unsorted_lists lists, uint32_t *other, bin_summary *summary, part *parts) {
     in_turn();
-    const int cut_end = work.get().cut_end;
-    const bool in_lists = work.get().in_lists != 0;
+    const int cut_end = summary->cut_end;
+    const bool in_lists = summary->in_lists != 0;
     for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
         __syncthreads(); // the previous list's keys have been read
         const uint32_t tile = tile_order[place];
@@ -557,11 +491,11 @@ constexpr int part_blocks = 3;
 // Sorts the parts of lists, then the lists cut_end .. part_block_end - 1. Blocks take turns.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-                      const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
-                      uint32_t *other) {
+                      const part *parts, const unsorted_lists from, const bin_summary *summary,
+                      uint32_t *list, uint32_t *other) {
     in_turn();
     __shared__ uint64_t keys[sorted_by_block<part_block>];
-    const bin_summary lists = work.get();
+    const bin_summary lists = *summary;
     const int all = lists.parts + lists.part_block_end - lists.cut_end;
     for (int turn = int(blockIdx.x); turn < all; turn += int(gridDim.x)) {
         __syncthreads(); // the previous keys have been read
@@ -584,11 +518,11 @@ __global__ void __launch_bounds__(part_block, part_blocks)
 // the other blocks one list per warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
-                const unsorted_lists from, const bin_work work, uint32_t *list) {
+                const unsorted_lists from, const bin_summary *summary, uint32_t *list) {
     in_turn();
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
-    const bin_summary lists = work.get();
+    const bin_summary lists = *summary;
     const int block = lists.part_block_end + int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
     const bool one_warp = block >= lists.block_end;
     const int place =
@@ -615,18 +549,23 @@ __global__ void __launch_bounds__(sort_block)
         list, depth, n, [=](int i) { return entries[i]; }, keys);
 }
 
-// ---- host: places in the workspace, grids, limits ----
+// ---- host: memory, grids, limits ----
 
 constexpr int blocks_wanted = 16;      // portions of splats per multiprocessor
 constexpr int writers_at_once = 4;     // blocks per multiprocessor that write lists
 constexpr int part_blocks_at_once = 6; // blocks per multiprocessor that cut lists and sort parts
 
-// The arrays in the workspace.
-struct bin_arrays {
-    uint32_t *depth, *length, *ends, *class_begin;
+// What lies in gs_view.memory: read after gs_bin.
+struct kept_arrays {
     bin_summary *summary;
+    uint32_t *class_begin;
     int64_t *tile_begin;
-    uint32_t *tile_order, *list, *other, *bucket;
+    uint32_t *tile_order, *list;
+};
+
+// What lies in the context's memory: not read after gs_bin.
+struct bin_arrays {
+    uint32_t *depth, *length, *ends, *other, *bucket;
     uint32_t bucket_room;
     part *parts;
 };
@@ -657,11 +596,11 @@ int splats_of_block(int64_t count, int multiprocessors) {
 }
 
 constexpr int64_t max_isects = int64_t(1) << 40;
-std::atomic<int64_t> calls; // of gs_bin: gs_tile_ranges.call
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
-    for (const int64_t capacity : {view->isect_capacity, view->bucket_capacity})
+    GS_TRY(check_channels(function, view->gaussians.channels));
+    for (const int64_t capacity : {view->memory.isect_capacity, view->memory.bucket_capacity})
         GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_isects,
                       "isect_capacity and bucket_capacity must be in 0..2^40");
     return libgs_require(function,
@@ -680,11 +619,11 @@ int64_t most_parts(int64_t isect_capacity) {
 // Entries of a bucket. Not given: 32 times the mean of lists that fill isect_capacity, as some tiles have much more than
 // others; less where that would take more than 256 MB and more than eight times the lists, and where that would take more
 // than 4 GB as much as the lists.
-uint32_t room_of(const gs_view *view, int64_t counters) {
+uint32_t room_of(const gs_view_memory &memory, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
-    const int64_t isects = view->isect_capacity,
+    const int64_t isects = memory.isect_capacity,
                   most = std::max({small, std::min(8 * isects, large), isects});
-    const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * isects, most);
+    const int64_t all = memory.bucket_capacity > 0 ? memory.bucket_capacity : std::min(32 * isects, most);
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
@@ -692,33 +631,64 @@ uint32_t room_of(const gs_view *view, int64_t counters) {
 size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
     const int64_t count = splat_count(view); // of all views
-    const size_t tiles = size_t(tiles_of(grid_of(view))), isects = size_t(view->isect_capacity),
+    const size_t tiles = size_t(tiles_of(grid_of(view))), isects = size_t(view->memory.isect_capacity),
                  counters = tiles << log2_copies(count, int(tiles));
-    out->bucket_room = room_of(view, int64_t(counters));
+    out->bucket_room = room_of(view->memory, int64_t(counters));
     layout_add(&layout, counter_words(int64_t(counters)), &out->length);
     layout_add(&layout, counters, &out->ends);
-    layout_add(&layout, classes, &out->class_begin);
-    layout_add(&layout, 1, &out->summary);
-    layout_add(&layout, tiles + 1, &out->tile_begin);
-    layout_add(&layout, tiles, &out->tile_order);
-    layout_add(&layout, isects, &out->list); // what follows is not read after gs_bin
     layout_add(&layout, size_t(count), &out->depth);
     layout_add(&layout, isects, &out->other);
     layout_add(&layout, counters * out->bucket_room, &out->bucket);
-    layout_add(&layout, size_t(most_parts(view->isect_capacity)), &out->parts);
+    layout_add(&layout, size_t(most_parts(view->memory.isect_capacity)), &out->parts);
     return layout.bytes;
+}
+
+// Arrays of a view that the caller has not given.
+struct missing_arrays {
+    bool splats, color, transmittance, n_contrib;
+};
+
+missing_arrays missing_of(const gs_view *view, bool with_splats) {
+    const uintptr_t begin = uintptr_t(view->memory.memory), bytes = view->memory.bytes;
+    const auto missing = [=](const void *array) { return !array || uintptr_t(array) - begin < bytes; };
+    const gs_image &image = view->image;
+    return {with_splats || (view->splats && missing(view->splats)), missing(image.color),
+            missing(image.transmittance), missing(image.n_contrib)};
+}
+
+// Places what a view keeps in its memory (NULL: nowhere), with the arrays that are missing, and returns the bytes. The
+// lists come last: no other place depends on their room, which gs_settle changes.
+size_t place_kept(void *memory, gs_view *view, const missing_arrays &missing, kept_arrays *out) {
+    block_layout layout = {static_cast<char *>(memory), 0};
+    const size_t tiles = size_t(tiles_of(grid_of(view))), count = size_t(splat_count(view)),
+                 pixels = size_t(view_count(view)) * size_t(view->camera.width) * size_t(view->camera.height);
+    layout_add(&layout, 1, &out->summary);
+    layout_add(&layout, classes, &out->class_begin);
+    layout_add(&layout, tiles + 1, &out->tile_begin);
+    layout_add(&layout, tiles, &out->tile_order);
+    gs_image &image = view->image;
+    if (missing.transmittance) layout_add(&layout, pixels, &image.transmittance);
+    if (missing.n_contrib) layout_add(&layout, pixels, &image.n_contrib);
+    if (missing.color) layout_add(&layout, pixels * size_t(channels_of(&view->gaussians)), &image.color);
+    if (missing.splats) layout_add(&layout, count, &view->splats);
+    layout_add(&layout, size_t(view->memory.isect_capacity), &out->list);
+    return layout.bytes;
+}
+
+// Takes the view's memory from the context and places what is kept.
+gs_status hold(const char *function, gs_view *view, const missing_arrays &missing, gs_context *context,
+               kept_arrays *out) {
+    gs_view_memory &memory = view->memory;
+    const size_t needed = place_kept(nullptr, view, missing, out);
+    GS_TRY(libgs_grow(function, context, &memory.memory, &memory.bytes, needed));
+    place_kept(memory.memory, view, missing, out);
+    return GS_OK;
 }
 
 // The blocks of the kernels that sort.
 struct sort_grids {
     unsigned cut, parts, lists;
 };
-
-sort_grids grids_of(const bin_summary &summary, int tiles) {
-    const int block_lists = summary.block_end - summary.part_block_end;
-    return {unsigned(summary.cut_end), unsigned(summary.parts + summary.part_block_end - summary.cut_end),
-            unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
-}
 
 // Upper bounds of the blocks that sort lists of isect_capacity intersections in all, of `count` splats per view: no list is
 // longer.
@@ -734,12 +704,6 @@ sort_grids most_grids(int64_t isect_capacity, int64_t count, int tiles) {
             block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
 }
 
-gs_status isects_do_not_fit(const char *function, const gs_view *view) {
-    return libgs_fail(GS_ISECTS_DO_NOT_FIT, "%s: %lld intersections, room for %lld", function,
-                      static_cast<long long>(view->isects_needed),
-                      static_cast<long long>(view->isect_capacity));
-}
-
 // How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
 void keep_division(int tiles, int multiprocessors, gs_tile_ranges *ranges) {
     const int pixels = ranges->pixels_per_thread, split = ranges->split_tiles;
@@ -748,33 +712,108 @@ void keep_division(int tiles, int multiprocessors, gs_tile_ranges *ranges) {
     ranges->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
 }
 
-} // namespace
+// The one rule by which lists get room: before there is none left, as repeating a picture costs more than memory.
+void grow(int64_t *capacity, int64_t needed) {
+    if (needed + needed / 8 > *capacity) *capacity = std::min(needed + needed / 4, max_isects);
+}
 
-gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
-    GS_TRY(check(__func__, view));
-    GS_REQUIRE(bytes, "bytes must be given");
-    bin_arrays unplaced;
-    *bytes = place_arrays(nullptr, view, &unplaced);
+// Waits until the device has written the report of the context's call; not for what is queued behind it.
+gs_status wait_for(const char *function, gs_context *context, int64_t call, bin_report *out) {
+    constexpr int reads_a_query = 4096;
+    bin_report *report;
+    GS_TRY(libgs_report(function, context, call, &report));
+    const volatile int64_t *const written = &report->call;
+    bool is_done = false; // and what it wrote has arrived
+    for (unsigned k = 1; *written != call; k++) {
+        if (k % reads_a_query != 0) continue;
+        GS_REQUIRE_OF(function, !is_done, "gs_bin was not queued in this context, or too many since");
+        const cudaError_t status = cudaStreamQuery(context->stream);
+        is_done = status == cudaSuccess;
+        if (status == cudaErrorNotReady)
+            (void)cudaGetLastError(); // it is no error
+        else
+            GS_CUDA(status);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    *out = *report;
     return GS_OK;
 }
 
+bool is_capturing([[maybe_unused]] gs_stream stream) {
+#ifdef __SIMT__
+    return false;
+#else
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
+#endif
+}
+
+} // namespace
+
+gs_status libgs_hold(const char *function, gs_view *view, gs_context *context) {
+    kept_arrays kept;
+    GS_TRY(check(function, view));
+    return hold(function, view, missing_of(view, !view->splats), context, &kept);
+}
+
+size_t libgs_bin_bytes(const gs_view *view) {
+    bin_arrays unplaced;
+    return place_arrays(nullptr, view, &unplaced);
+}
+
+gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context) {
+    GS_REQUIRE(view && isects >= 0, "view must be given, and isects not negative");
+    GS_TRY(check_strategy(__func__, strategy, blend_strategy_bits));
+    view->memory.isect_capacity = std::max(view->memory.isect_capacity, isects);
+    GS_TRY(libgs_hold(__func__, view, context));
+    const gs_camera &camera = view->camera;
+    const size_t bin = libgs_bin_bytes(view),
+                 loss = libgs_loss_bytes(camera.width, camera.height, view_count(view)),
+                 fixed = strategy == DISTWAR_FIXED
+                             ? libgs_fixed_bytes(splat_count(view), channels_of(&view->gaussians))
+                             : 0;
+    void *unused;
+    return libgs_memory(__func__, context, CONTEXT_SCRATCH, std::max({bin, loss, fixed}), &unused);
+}
+
+void gs_view_free(gs_view *view, gs_context *context) {
+    gs_view_memory &memory = view->memory;
+    if (!memory.memory || libgs_context(__func__, &context) != GS_OK) return;
+    const gs_allocator &by = context->allocator;
+    by.release(by.user, memory.memory, context->stream);
+    const missing_arrays gone = missing_of(view, false);
+    gs_image &image = view->image;
+    if (gone.splats) view->splats = nullptr;
+    if (gone.color) image.color = nullptr;
+    if (gone.transmittance) image.transmittance = nullptr;
+    if (gone.n_contrib) image.n_contrib = nullptr;
+    view->ranges = {}, memory.memory = nullptr, memory.bytes = 0;
+}
+
 gs_status gs_bin(gs_view *view, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check(__func__, view));
+    GS_TRY(libgs_context(__func__, &context));
+    const gs_stream stream = context->stream;
     const gs_splat *splats = view->splats;
-    const int64_t count = view->gaussians.count, isect_capacity = view->isect_capacity;
+    const int64_t count = view->gaussians.count, isect_capacity = view->memory.isect_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
-    const bool waits = !view->report;
-    const int64_t call = ++calls;
     const tile_grid grid = grid_of(view);
+    // A graph that is replayed cannot say which of its passes wrote a report.
+    const int64_t call = is_capturing(stream) ? 0 : ++context->calls;
+    bin_report *report = nullptr;
+    if (call > 0) GS_TRY(libgs_report(__func__, context, call, &report));
+    kept_arrays kept;
     bin_arrays a;
-    const size_t needed = place_arrays(view->workspace, view, &a);
-    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
+    void *scratch;
+    GS_TRY(hold(__func__, view, missing_of(view, false), context, &kept));
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, place_arrays(nullptr, view, &a), &scratch));
+    place_arrays(scratch, view, &a);
 
     int multiprocessors = 0;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
-    const splat_portions portions = {splats, count, per_block, int(blocks_for(count, per_block)), a.depth};
+    const splat_portions portions = {view->splats, count, per_block, int(blocks_for(count, per_block)),
+                                     a.depth};
     const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
     const unsigned most_writers = unsigned(multiprocessors) * writers_at_once;
     const int copies = log2_copies(splat_count(view), tiles);
@@ -784,51 +823,65 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
     GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
-                           bin_limits{multiprocessors, a.bucket_room, isect_capacity, call, view->report},
-                           a.tile_begin, a.class_begin, a.summary));
-    bin_summary summary = {};
-    if (!waits) { // on the device; the host keeps what it had
-        summary.isects = isect_capacity;
-        summary.pixels_per_thread = view->ranges.pixels_per_thread, summary.split = view->ranges.split_tiles;
-    } else {
-        GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
-        GS_CUDA(cudaStreamSynchronize(stream));
-        view->isects_needed = summary.isects, view->buckets_needed = summary.buckets;
-        if (summary.isects > isect_capacity) return isects_do_not_fit(__func__, view);
-    }
-    const bin_work work = {summary, waits ? nullptr : a.summary};
-    const unsorted_lists unsorted_entries = {into, a.ends, a.list};
-    GS_CUDA(
-        launch_in_turn(stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)),
-                       bin_block, write_kernel, portions, grid,
-                       writing{counters, a.ends, a.tile_begin, a.list}, work, a.class_begin, a.tile_order));
+                           bin_limits{multiprocessors, a.bucket_room, isect_capacity, call, report},
+                           kept.tile_begin, kept.class_begin, kept.summary));
+    const unsorted_lists unsorted_entries = {into, a.ends, kept.list};
+    GS_CUDA(launch_in_turn(
+        stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)), bin_block,
+        write_kernel, portions, grid, writing{counters, a.ends, kept.tile_begin, kept.list}, kept.summary,
+        kept.class_begin, kept.tile_order));
     const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
-    const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(isect_capacity, count, tiles);
+    const sort_grids grids = most_grids(isect_capacity, count, tiles);
     GS_CUDA(launch_in_turn(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
-                           a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+                           kept.tile_order, kept.tile_begin, unsorted_entries, a.other, kept.summary,
+                           a.parts));
     GS_CUDA(launch_in_turn(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel,
-                           a.depth, a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list,
-                           a.other));
-    GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin,
-                           tiles, unsorted_entries, work, a.list));
+                           a.depth, kept.tile_order, kept.tile_begin, a.parts, unsorted_entries, kept.summary,
+                           kept.list, a.other));
+    GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, kept.tile_order,
+                           kept.tile_begin, tiles, unsorted_entries, kept.summary, kept.list));
     gs_tile_ranges &ranges = view->ranges;
     ranges.tiles_x = grid.tiles_x, ranges.tiles_y = grid.tiles_y, ranges.views = grid.views;
-    ranges.tile_begin = a.tile_begin, ranges.tile_order = a.tile_order, ranges.splat_index = a.list;
-    ranges.isects = summary.isects, ranges.call = call,
-    ranges.device_isects = waits ? nullptr : &a.summary->isects;
-    ranges.pixels_per_thread = summary.pixels_per_thread, ranges.split_tiles = summary.split;
-    if (!waits) keep_division(tiles, multiprocessors, &view->ranges);
+    ranges.tile_begin = kept.tile_begin, ranges.tile_order = kept.tile_order, ranges.splat_index = kept.list;
+    ranges.isects = isect_capacity, ranges.call = call, ranges.device_isects = &kept.summary->isects;
+    keep_division(tiles, multiprocessors, &ranges);
+    return GS_OK;
+}
+
+gs_status gs_settle(gs_view *view, gs_context *context) {
+    GS_TRY(check_lists(__func__, view));
+    GS_TRY(libgs_context(__func__, &context));
+    gs_tile_ranges &ranges = view->ranges;
+    if (!ranges.device_isects) return GS_OK; // it is settled
+    bin_report report = {};
+    if (ranges.call > 0) {
+        GS_TRY(wait_for(__func__, context, ranges.call, &report));
+    } else { // the pass of a graph
+        bin_summary summary;
+        GS_CUDA(cudaMemcpyAsync(&summary, ranges.device_isects, sizeof summary, cudaMemcpyDeviceToHost,
+                                context->stream));
+        GS_CUDA(cudaStreamSynchronize(context->stream));
+        report.isects = summary.isects, report.buckets = summary.buckets;
+    }
+    view->isects_needed = report.isects;
+    grow(&view->memory.isect_capacity, report.isects);
+    if (view->memory.bucket_capacity > 0) grow(&view->memory.bucket_capacity, report.buckets);
+    if (report.isects > ranges.isects)
+        return libgs_fail(GS_ISECTS_DO_NOT_FIT, "%s: %lld intersections, room for %lld", __func__,
+                          static_cast<long long>(report.isects), static_cast<long long>(ranges.isects));
+    if (ranges.call == 0) return GS_OK; // each replay has others
+    ranges.isects = report.isects, ranges.device_isects = nullptr;
+    ranges.pixels_per_thread = report.pixels_per_thread, ranges.split_tiles = report.split_tiles;
     return GS_OK;
 }
 
 gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream) {
     GS_TRY(check_lists(__func__, view));
-    GS_REQUIRE(lengths && view->ranges.tile_order,
-               "lengths, and lists that gs_bin has written, must be given");
-    bin_arrays a;
-    const size_t needed = place_arrays(view->workspace, view, &a);
-    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
-    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.class_begin,
+    GS_REQUIRE(lengths && view->memory.memory, "lengths, and lists that gs_bin has written, must be given");
+    gs_view placed = *view;
+    kept_arrays kept;
+    place_kept(view->memory.memory, &placed, missing_of(view, false), &kept);
+    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, kept.tile_begin, kept.class_begin,
                    tiles_of(grid_of(view)), lengths));
     return GS_OK;
 }
@@ -843,32 +896,5 @@ gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t
     const int split = split_class(isects, multiprocessors, pixels);
     view->ranges.pixels_per_thread = pixels;
     view->ranges.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
-    return GS_OK;
-}
-
-gs_status gs_bin_wait(gs_view *view, gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_lists(__func__, view));
-    const gs_bin_report *const report = view->report;
-    GS_REQUIRE(report, "report must be given");
-    constexpr int reads_a_query = 4096;
-    const volatile int64_t *const written = &report->call;
-    bool is_done = false; // and what it wrote has arrived
-    for (unsigned k = 1; *written != view->ranges.call; k++) {
-        if (k % reads_a_query != 0) continue;
-        GS_REQUIRE(!is_done, "gs_bin was not queued with this report on this stream");
-        const cudaError_t status = cudaStreamQuery(stream);
-        is_done = status == cudaSuccess;
-        if (status == cudaErrorNotReady)
-            (void)cudaGetLastError(); // it is no error
-        else
-            GS_CUDA(status);
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    view->isects_needed = report->isects_needed, view->buckets_needed = report->buckets_needed;
-    if (view->isects_needed > view->isect_capacity) return isects_do_not_fit(__func__, view);
-    view->ranges.isects = view->isects_needed;
-    view->ranges.pixels_per_thread = report->pixels_per_thread;
-    view->ranges.split_tiles = report->split_tiles;
     return GS_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sorts splats by (depth, index): up to sorted_by_warp in the registers of a warp, more in the shared memory
-// of a block. depth[splat]: the bits of its depth.
+// of a block. depth[splat]: the bits of its depth. And what a list is made of before: its entries, its parts.
 #pragma once
 
 #include <distwar/warp.cuh>
@@ -175,5 +175,63 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
         __syncthreads();
     }
 }
+
+// ---- lists: their entries before they are sorted, and the parts of long ones ----
+
+// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
+// block.
+template <int Threads, typename T>
+__device__ T scan_of_block(T value, T *all) {
+    __shared__ T warp_sums[32];
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
+    const auto scan_of_warp = [lane](T x) { // inclusive
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const T before = __shfl_up_sync(distwar::all_lanes, x, unsigned(distance));
+            if (lane >= distance) x += before;
+        }
+        return x;
+    };
+    const T inclusive = scan_of_warp(value);
+    __syncthreads(); // the previous call's sums have been read
+    if (lane == 31) warp_sums[warp] = inclusive;
+    __syncthreads();
+    if (warp == 0) warp_sums[lane] = scan_of_warp(lane < Threads / 32 ? warp_sums[lane] : 0);
+    __syncthreads();
+    *all = warp_sums[Threads / 32 - 1];
+    return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
+}
+
+// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
+// part_block parts.
+constexpr int part_block = 512;
+__device__ inline int parts_of(int64_t length) {
+    constexpr int longest = sorted_by_block<part_block>;
+    return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
+}
+
+// A range of a list's entries.
+struct part {
+    int64_t begin;
+    int length;
+};
+
+// The entries of a tile's list before they are sorted.
+struct unsorted {
+    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
+    const uint32_t *bucket;  // of the tile's first counter
+    const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
+    int log2_copies;
+    uint32_t room;
+
+    // Entry i of the list.
+    __device__ uint32_t operator[](int64_t i) const {
+        if (in_list) return in_list[i];
+        if (log2_copies == 0) return bucket[i];
+        int copy = 0; // the first whose end is above i
+        for (int step = 1 << (log2_copies - 1); step > 0; step /= 2)
+            if (end[copy + step - 1] <= uint32_t(i)) copy += step;
+        return bucket[int64_t(copy) * room + i - (copy > 0 ? end[copy - 1] : 0)];
+    }
+};
 
 } // namespace gs

@@ -140,17 +140,17 @@ float largest_background(const gs_view &view, int channels) {
     return largest;
 }
 
-// What comes before the passes of a call. gradient.splat_grad: as gs_splat_grad_bytes says.
-cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
+// What comes before the passes of a call.
+cudaError_t begin(const gs_view &view, const gs_gradient &gradient, const sums_memory &memory,
+                  gs_stream stream) {
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
-    const sums_memory memory = memory_of(gradient.splat_grad, count, channels);
     const int64_t values = channels * pixels, summed = gradient.largest ? 0 : count; // splats
     const auto blocks_of = [](int64_t items) {
         return int(items / (8 * threads) < most_blocks ? items / (8 * threads) + 1 : most_blocks);
     };
     const int pixel_blocks = blocks_of(values), blocks = std::max(pixel_blocks, blocks_of(summed));
-    cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.head_bytes, stream);
+    cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.bytes, stream);
     if (status == cudaSuccess)
         status = launch(stream, unsigned(blocks), threads, bound_kernel, view.splats, summed,
                         channels == GS_CHANNELS ? nullptr : view.gaussians.color, channels, view.image,
@@ -164,10 +164,10 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
 }
 
 // What comes after them.
-cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
+cudaError_t end(const gs_view &view, const gs_gradient &gradient, const sums_memory &memory,
+                gs_stream stream) {
     const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
-    const sums_memory memory = memory_of(gradient.splat_grad, count, channels);
     const int summed = summed_moments(gradient);
     cudaError_t status = convert(memory.sums, memory.head, count * GS_SPLAT_GRAD_STRIDE, summed,
                                  reinterpret_cast<float *>(gradient.splat_grad), stream);
@@ -191,6 +191,7 @@ struct backward_pass {
     const gs_view *view;
     const gs_gradient *gradient;
     distwar_policy policy;
+    fixed::sums_memory fixed; // with DISTWAR_FIXED
     int first, used;
     gs_stream stream;
 };
@@ -232,12 +233,10 @@ cudaError_t queue_pass(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;
     const distwar_policy policy = pass.policy;
     if (policy.strategy == DISTWAR_FIXED) {
-        const int64_t count = splat_count(pass.view);
-        const fixed::sums_memory memory =
-            fixed::memory_of(gradient.splat_grad, count, channels_of(&pass.view->gaussians));
-        const auto sums = sums_of_pass(memory.sums, memory.sums + count * GS_SPLAT_GRAD_STRIDE, pass);
+        long long *const sums = pass.fixed.sums;
+        const auto of_pass = sums_of_pass(sums, sums + splat_count(pass.view) * GS_SPLAT_GRAD_STRIDE, pass);
         return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
-                                              fixed_commit{sums, memory.head});
+                                              fixed_commit{of_pass, pass.fixed.head});
     }
     const auto sums =
         sums_of_pass(reinterpret_cast<float *>(gradient.splat_grad), gradient.gaussians.color, pass);
@@ -295,11 +294,7 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
                   "depth of the image must be given where tiles are split or the depth is normalised");
     GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
                   "abs_mean2d needs 32 channels or fewer");
-    GS_REQUIRE_OF(function, gradient->block_limit >= 0, "block_limit must be at least 0");
-    size_t needed = 0;
-    GS_TRY(gs_splat_grad_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
-    return libgs_require(function, gradient->splat_grad_bytes >= needed,
-                         "splat_grad_bytes is smaller than gs_splat_grad_bytes");
+    return libgs_require(function, gradient->block_limit >= 0, "block_limit must be at least 0");
 }
 
 // The sums of float begin at 0. gs_splat_grad of DISTWAR_FIXED are overwritten, unless nothing is drawn.
@@ -311,16 +306,17 @@ cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stre
     return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
 }
 
+// sums: NULL with other strategies and where nothing is drawn.
 cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
-                           gs_stream stream) {
-    if (splat_count(&view) == 0) return cudaSuccess; // then nothing has a gradient
-    const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.ranges.isects > 0;
-    cudaError_t status = is_fixed ? fixed::begin(view, gradient, stream) : clear_sums(view, gradient, stream);
+                           const fixed::sums_memory &sums, gs_stream stream) {
+    const bool is_fixed = sums.head != nullptr;
+    cudaError_t status =
+        is_fixed ? fixed::begin(view, gradient, sums, stream) : clear_sums(view, gradient, stream);
     if (status != cudaSuccess || view.ranges.isects == 0) return status;
     status = for_passes(channels_of(&view.gaussians), [&](auto channels, int first, int used) {
-        return queue_pass_of<channels>({&view, &gradient, policy, first, used, stream});
+        return queue_pass_of<channels>({&view, &gradient, policy, sums, first, used, stream});
     });
-    return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, stream) : status;
+    return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, sums, stream) : status;
 }
 
 } // namespace
@@ -329,20 +325,17 @@ int gs_has_strategy(distwar_strategy strategy) {
     return is_one_of(strategy, blend_strategy_bits);
 }
 
-gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_TRY(check_channels(__func__, channels));
-    GS_TRY(check_strategy(__func__, strategy, blend_strategy_bits));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = strategy == DISTWAR_FIXED
-                 ? fixed::memory_of(nullptr, count, channels ? channels : GS_CHANNELS).bytes
-                 : size_t(count) * sizeof(gs_splat_grad);
-    return GS_OK;
+size_t libgs_fixed_bytes(int64_t splats, int32_t channels) {
+    return fixed::place_sums(nullptr, splats, channels).bytes;
 }
 
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_backward(__func__, view, gradient, policy));
-    return GS_STATUS(queue_backward(*view, *gradient, policy, stream));
+    const int64_t count = splat_count(view);
+    if (count == 0) return GS_OK; // then nothing has a gradient
+    fixed::sums_memory sums = {};
+    if (policy.strategy == DISTWAR_FIXED && view->ranges.isects > 0)
+        GS_TRY(fixed::sums_of(__func__, count, channels_of(&view->gaussians), context, &sums));
+    return GS_STATUS(queue_backward(*view, *gradient, policy, sums, stream_of(context)));
 }

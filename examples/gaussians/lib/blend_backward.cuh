@@ -318,32 +318,39 @@ struct bounds {
     float largest_color, largest_depth;
 };
 
-// Follows the moments in their memory. The integer sums, [count][GS_SPLAT_GRAD_STRIDE], follow the header, then
-// those of colours, [count][channels], unless these are in the moments.
+// In the context's memory. The integer sums, [count][GS_SPLAT_GRAD_STRIDE], follow the header, then those of colours,
+// [count][channels], unless these are in the moments.
 struct header {
     float scale[GS_SPLAT_GRAD_STRIDE]; // units per 1.0, of each moment
-    unsigned flag;                  // of distwar::fixed_flag
+    unsigned flag;                     // of distwar::fixed_flag
     bounds of_block[most_blocks];
 };
 
-// The memory behind the moments.
 struct sums_memory {
     header *head;
     long long *sums;
-    size_t head_bytes, bytes; // from the header on; with the moments
+    size_t bytes; // of both
 };
 
-// moments NULL: only counts.
-inline sums_memory memory_of(gs_splat_grad *splat_grad, int64_t count, int channels) {
-    block_layout layout = {reinterpret_cast<char *>(splat_grad), 0};
+// memory NULL: only counts.
+inline sums_memory place_sums(void *memory, int64_t count, int channels) {
+    block_layout layout = {static_cast<char *>(memory), 0};
     const size_t values = size_t(GS_SPLAT_GRAD_STRIDE + (channels == GS_CHANNELS ? 0 : channels));
     sums_memory out;
-    layout_add(&layout, size_t(count) * sizeof(gs_splat_grad));
-    const size_t before = layout.bytes;
     layout_add(&layout, 1, &out.head);
     layout_add(&layout, size_t(count) * values, &out.sums);
-    out.head_bytes = layout.bytes - before, out.bytes = layout.bytes;
+    out.bytes = layout.bytes;
     return out;
+}
+
+// Of the context, until its next call.
+inline gs_status sums_of(const char *function, int64_t count, int channels, gs_context *context,
+                         sums_memory *out) {
+    void *memory;
+    GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, place_sums(nullptr, count, channels).bytes,
+                        &memory));
+    *out = place_sums(memory, count, channels);
+    return GS_OK;
 }
 
 // The least float that is not below a sum.

@@ -258,6 +258,6 @@ gs_status gs_render(const gs_view *view, gs_context *context) {
     const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
     const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
     return GS_STATUS(launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
-                            view->ranges.device_isects, view->isect_capacity, pixels,
+                            view->ranges.device_isects, view->ranges.isects, pixels,
                             channels_of(&view->gaussians), view->image));
 }

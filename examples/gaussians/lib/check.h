@@ -30,6 +30,15 @@ typedef enum context_buffer {
     CONTEXT_BUFFERS
 } context_buffer;
 
+// What gs_bin tells the host, in pinned memory of the context.
+typedef struct bin_report {
+    int64_t isects, buckets; // that the lists and all buckets need
+    int32_t pixels_per_thread, split_tiles;
+    int64_t call; // number of the gs_bin that wrote it; written last
+} bin_report;
+
+enum { CONTEXT_REPORTS = 64 }; // passes that may wait for gs_settle
+
 struct gs_context {
     gs_allocator allocator;
     gs_stream stream;
@@ -37,12 +46,25 @@ struct gs_context {
     int device;
     void *memory[CONTEXT_BUFFERS];
     size_t bytes[CONTEXT_BUFFERS];
+    int64_t calls;       // of gs_bin
+    bin_report *reports; // [CONTEXT_REPORTS], of the last calls; NULL before the first
 };
 
-// *memory, a pointer of any type, becomes that of at least `bytes`; what was in it is lost where it grows. context: NULL:
-// this thread's own.
+// *context: NULL becomes this thread's own.
+gs_status libgs_context(const char *function, gs_context **context);
+// Where the call reports.
+gs_status libgs_report(const char *function, gs_context *context, int64_t call, bin_report **report);
+// *memory gets at least `needed` bytes; what was in it is lost where it grows.
+gs_status libgs_grow(const char *function, gs_context *context, void **memory, size_t *bytes, size_t needed);
+
+// *memory, a pointer of any type, becomes that of at least `bytes` of the context's. context: NULL: this thread's own.
 gs_status libgs_memory(const char *function, gs_context *context, context_buffer which, size_t bytes,
                        void *memory);
+
+// gs_reserve's: the view's memory, with the arrays that the caller has not given, and what calls take of a context.
+gs_status libgs_hold(const char *function, gs_view *view, gs_context *context);
+size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count); // of `count` images
+size_t libgs_fixed_bytes(int64_t splats, int32_t channels); // gs_render_backward with DISTWAR_FIXED
 
 static inline gs_stream stream_of(const gs_context *context) {
     return context ? context->stream : NULL;
@@ -214,13 +236,6 @@ static inline gs_status check_blended(const char *function, const gs_view *view)
     GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
                   "transmittance and n_contrib of the image must be given");
     return check_colors(function, &view->gaussians);
-}
-
-static inline gs_status check_workspace(const char *function, const void *workspace, size_t bytes,
-                                        size_t needed) {
-    if (workspace && bytes >= needed) return GS_OK;
-    return libgs_fail(GS_INVALID_ARGUMENT, "%s: the workspace is NULL or smaller than %zu bytes", function,
-                      needed);
 }
 
 static inline gs_status check_comparison(const char *function, const gs_comparison *images) {

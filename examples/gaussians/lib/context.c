@@ -3,6 +3,7 @@
 // nothing on the device.
 #include "check.h"
 #include <stdlib.h>
+#include <string.h>
 #include <threads.h>
 
 // ---- where memory comes from unless the caller says so: the device's stream-ordered pool, cudaMalloc where there is none;
@@ -53,6 +54,7 @@ void gs_context_destroy(gs_context *context) {
     for (int k = 0; k < CONTEXT_BUFFERS; k++)
         if (context->memory[k])
             context->allocator.release(context->allocator.user, context->memory[k], context->stream);
+    if (context->reports) (void)cudaFreeHost(context->reports);
     free(context);
 }
 
@@ -84,25 +86,45 @@ static gs_context *of_thread(void) {
     return NULL;
 }
 
-// Grows by half at least: what a call needs follows the numbers of Gaussians and pixels, which grow slowly.
+gs_status libgs_context(const char *function, gs_context **context) {
+    if (!*context) *context = of_thread();
+    return *context ? GS_OK
+                    : libgs_fail(GS_DEVICE_ERROR, "%s: no memory for a context of this thread", function);
+}
+
+gs_status libgs_report(const char *function, gs_context *context, int64_t call, bin_report **report) {
+    if (!context->reports) {
+        const size_t bytes = CONTEXT_REPORTS * sizeof *context->reports;
+        if (cudaMallocHost((void **)&context->reports, bytes) != cudaSuccess)
+            return libgs_fail(GS_DEVICE_ERROR, "%s: no %zu bytes of pinned memory: %s", function, bytes,
+                              cudaGetErrorString(cudaGetLastError()));
+        memset(context->reports, 0, bytes);
+    }
+    *report = &context->reports[call % CONTEXT_REPORTS];
+    return GS_OK;
+}
+
+// The one rule by which memory grows: by an eighth at least, since what calls need follows the numbers of Gaussians and
+// pixels, which grow slowly. The old memory goes first, so that both are never there together.
+gs_status libgs_grow(const char *function, gs_context *context, void **memory, size_t *bytes, size_t needed) {
+    if (*memory && *bytes >= needed) return GS_OK;
+    GS_TRY(libgs_context(function, &context));
+    const gs_allocator *const by = &context->allocator;
+    const size_t more = *memory ? *bytes + *bytes / 8 : 0;
+    if (*memory) by->release(by->user, *memory, context->stream);
+    *bytes = more > needed ? more : needed;
+    *memory = by->allocate(by->user, *bytes, context->stream);
+    if (!*memory && *bytes > needed) // without room to grow
+        *memory = by->allocate(by->user, *bytes = needed, context->stream);
+    if (*memory) return GS_OK;
+    *bytes = 0;
+    return libgs_fail(GS_DEVICE_ERROR, "%s: the device has no %zu bytes left", function, needed);
+}
+
 gs_status libgs_memory(const char *function, gs_context *context, context_buffer which, size_t bytes,
                        void *memory) {
-    if (!context) context = of_thread();
-    if (!context) return libgs_fail(GS_DEVICE_ERROR, "%s: no memory for a context of this thread", function);
-    void **const at = &context->memory[which];
-    if (context->bytes[which] < bytes) {
-        const gs_allocator *const by = &context->allocator;
-        const size_t half_more = *at ? context->bytes[which] + context->bytes[which] / 2 : 0;
-        if (*at) by->release(by->user, *at, context->stream);
-        context->bytes[which] = half_more > bytes ? half_more : bytes;
-        *at = by->allocate(by->user, context->bytes[which], context->stream);
-        if (!*at && context->bytes[which] > bytes) // without room to grow
-            *at = by->allocate(by->user, context->bytes[which] = bytes, context->stream);
-        if (!*at) {
-            context->bytes[which] = 0;
-            return libgs_fail(GS_DEVICE_ERROR, "%s: the device has no %zu bytes left", function, bytes);
-        }
-    }
-    *(void **)memory = *at;
+    GS_TRY(libgs_context(function, &context));
+    GS_TRY(libgs_grow(function, context, &context->memory[which], &context->bytes[which], bytes));
+    *(void **)memory = context->memory[which];
     return GS_OK;
 }

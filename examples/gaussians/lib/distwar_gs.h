@@ -13,11 +13,11 @@
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
-// - A call queues its work on its context's stream and returns. Four calls wait for the stream once, to
-//   read a number: gs_bin and gs_forward without gs_view.report, gs_bin_wait, gs_density_plan_step. Calls that do not
-//   wait can be captured into a CUDA graph.
-// - What a call needs beside its arguments is the context's memory. It grows where a call needs more than any before:
-//   queue such work once before it is captured. gs_bin has a workspace of its own (gs_bin_bytes).
+// - A call queues its work on its context's stream and returns. Three calls wait for it once, to read a number:
+//   gs_settle, gs_forward, which calls it, and gs_density_plan_step. The others can be captured into a CUDA graph.
+// - Memory: arrays are the caller's. What a call needs beside its arguments is its context's, and what a view needs from
+//   gs_bin on is the view's (gs_view_memory), which a context allocates. Both grow where a call needs more than any before:
+//   gs_reserve, or a pass that is not captured, comes before a capture.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - Errors: the result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
@@ -43,7 +43,7 @@ typedef struct gs_context gs_context;
 typedef enum gs_status {
     GS_OK = 0,
     GS_INVALID_ARGUMENT = 1,  // nothing was queued
-    GS_ISECTS_DO_NOT_FIT = 2, // isect_capacity is too small for the lists; no image was written
+    GS_ISECTS_DO_NOT_FIT = 2, // the lists had no room; there is now: queue the pass again
     GS_DEVICE_ERROR = 3       // the CUDA runtime or a kernel failed
 } gs_status;
 
@@ -180,10 +180,10 @@ enum {
     GS_SPLAT_GRAD_STRIDE = sizeof(gs_splat_grad) / sizeof(float) // floats of a gs_splat_grad
 };
 
-// The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
+// The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in gs_view.memory.
 typedef struct gs_tile_ranges {
     int32_t tiles_x, tiles_y;
-    int64_t isects;      // entries of splat_index; room for them if gs_bin did not wait
+    int64_t isects;      // entries of splat_index; before gs_settle the room for them
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [isects]
     // How the blend divides the work; other valid values give the same image in another time.
@@ -193,19 +193,22 @@ typedef struct gs_tile_ranges {
     // Number of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
-    int64_t call; // number of the gs_bin that wrote the lists
-    // Device: the entries that the lists need. NULL: gs_bin has waited, and they fit.
+    int64_t call; // number of the context's gs_bin that wrote the lists; 0: it was captured into a graph
+    // Device: the entries that the lists need. NULL: gs_settle has seen that they fit.
     const int64_t *device_isects;
 } gs_tile_ranges;
 
-// What gs_bin leaves in gs_view.report.
-typedef struct gs_bin_report {
-    int64_t isects_needed, buckets_needed; // of the last lists, as gs_view has them
-    int64_t most_isects_needed;            // the largest isects_needed since the caller set this to 0
-    int32_t pixels_per_thread;             // what a gs_bin that waits writes to gs_tile_ranges
-    int32_t split_tiles;
-    int64_t call; // gs_tile_ranges.call of the last lists; all but most_isects_needed is written before it
-} gs_bin_report;
+// Where the lists of a view lie, and the arrays of the view that its caller left NULL. gs_bin takes it from a context and
+// lets it grow; it lasts until gs_view_free, longer than the context. Starts as {0}. What is in it stays until the next
+// gs_bin or gs_forward of the view.
+typedef struct gs_view_memory {
+    void *memory;
+    size_t bytes;
+    // Room for entries of the lists, and of gs_bin's buckets: 0..2^40. gs_settle lets them grow before there is none left. A
+    // caller who knows about how many there will be, or that of the last view alike, may set them at the start.
+    int64_t isect_capacity;  // 0: the first pass only counts
+    int64_t bucket_capacity; // with too few it is slower; 0: by isect_capacity
+} gs_view_memory;
 
 typedef struct gs_image {
     float *color;         // [channels][height][width]
@@ -243,7 +246,7 @@ typedef struct gs_view {
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     // Camera:
     gs_camera camera;
-    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy
+    // Taken by gs_forward, gs_backward, their stages and gs_reserve. Others take one camera: a copy
     // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
     // cameras: up to 2^31 - 2.
     gs_views views;
@@ -252,18 +255,13 @@ typedef struct gs_view {
     // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
-    // Memory from the caller; splats, image and workspace: or from gs_view_place.
-    int64_t isect_capacity;  // most entries of the lists, 0..2^40; start with 10 per Gaussian
-    int64_t bucket_capacity; // of gs_bin's buckets; below buckets_needed it is slower; 0: by isect_capacity
-    void *workspace;         // of gs_bin_bytes
-    size_t workspace_bytes;
-    // Not NULL: gs_bin writes it and does not wait. gs_bin_wait reads it in pinned memory. One view at a time.
-    gs_bin_report *report; // in any memory that the device can write
-    gs_splat *splats;      // [count], written by gs_project
-    gs_image image;        // written by gs_render
-    // Results of gs_bin:
-    gs_tile_ranges ranges;
-    int64_t isects_needed, buckets_needed; // entries that the lists, all buckets have or would need
+    // Of one view at a time; of a copy of the view it is not.
+    gs_view_memory memory;
+    gs_splat *splats; // [count], written by gs_project; NULL: gs_forward places it in memory
+    gs_image
+        image; // written by gs_render; color, transmittance, n_contrib NULL: gs_bin places them in memory
+    gs_tile_ranges ranges; // written by gs_bin
+    int64_t isects_needed; // written by gs_settle: entries that the lists have or would need
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -299,8 +297,7 @@ typedef struct gs_gradient {
     const float *color; // d loss / d image.color, [channels][height][width]
     const float *alpha; // d loss / d (1 - image.transmittance), [height][width]; NULL: zeros
     // Written by gs_render_backward, read by gs_project_backward:
-    gs_splat_grad *splat_grad; // [count], then what the strategy needs: gs_splat_grad_bytes
-    size_t splat_grad_bytes;
+    gs_splat_grad *splat_grad; // [count]
     // Written by gs_project_backward:
     gs_gaussians gaussians; // of the shape of view.gaussians
     float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
@@ -328,28 +325,7 @@ typedef struct gs_gradient {
 
 // ---- one call each way ----
 
-// What gs_view_place puts into its block beside the splats and the workspace of gs_bin.
-typedef struct gs_view_parts {
-    int32_t image;             // not 0: the arrays of view.image
-    int32_t splat_grad;        // not 0: gradient.splat_grad
-    distwar_strategy strategy; // of gs_backward; DISTWAR_FIXED needs more memory than others
-    int32_t camera_gradient;   // not 0: gradient.camera
-} gs_view_parts;
-
-// Bytes of a block for the view. Reads gaussians.count, the camera's size and capacities. parts: NULL
-// counts as zeros.
-gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t *bytes);
-
-// Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
-// workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->splat_grad
-// gradient->splat_grad and splat_grad_bytes, with parts->camera_gradient gradient->camera.
-// gradient may be NULL without the last two. Queues nothing.
-gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
-                        size_t bytes);
-
-// gs_project, gs_bin and gs_render. With view->report no call waits: gs_bin_wait then tells whether the image counts.
-// GS_ISECTS_DO_NOT_FIT: view->isects_needed is written, image and ranges are unchanged. Set isect_capacity to
-// isects_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
+// gs_project, gs_bin, gs_render and gs_settle, again with more room until the lists fit. Queues all before it waits.
 gs_status gs_forward(gs_view *view, gs_context *context);
 
 // gs_render_backward and gs_project_backward.
@@ -377,31 +353,30 @@ gs_status gs_radii(const gs_view *view, int32_t *radii, gs_context *context);
 // Reads:   gaussians.mean, camera.
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *context);
 
-// Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and capacities.
-gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
-
-// Sorts the splats into tiles. Writes view->ranges, isects_needed and buckets_needed. Waits for the stream, unless the
-// view has a report.
-// Reads:   splats, gaussians.count, the camera's size, capacities, workspace, report.
+// Sorts the splats into tiles. Writes view->ranges and what lies in view->memory.
+// Reads:   splats, gaussians.count, the camera's size, rows, memory.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
-//          the image. (Rounding may add a splat just below 1/255.)
-// GS_ISECTS_DO_NOT_FIT: isects_needed > isect_capacity; isects_needed is written, ranges is unchanged.
-// With a report: always queues everything and returns GS_OK. The device writes view->report in place of
-//          view->isects_needed. ranges.pixels_per_thread and split_tiles keep values that are valid (those of
-//          an earlier view, for example); others become what suits the number of tiles. They affect time, and
-//          the rounding of gradients. If report->isects_needed > isect_capacity, the lists are empty, gs_render
-//          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
-//          (DISTWAR_FIXED: NaN, if those of the image are).
+//          the image. (Rounding may add a splat just below 1/255.) Until gs_settle the host does not know whether they fit:
+//          if not, they are empty, gs_render makes all of the image but n_contrib NaN, and gs_backward returns gradients of
+//          0 (DISTWAR_FIXED: NaN, if those of the image are). ranges.pixels_per_thread and split_tiles keep values that
+//          are valid (those of an earlier view, for example); others become what suits the number of tiles. They affect
+//          time, and the rounding of gradients.
 gs_status gs_bin(gs_view *view, gs_context *context);
 
-// Waits until gs_bin has written view->report, which the host can read, on the same stream. Writes to the view
-// isects_needed, buckets_needed, and of ranges isects, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
-// wait for the sorting and for what is queued behind gs_bin: queue gs_render first. Before gs_render_backward
-// it gives the bits of a gs_bin that waits. After the caller has waited it returns at once: a report in device
-// memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.
-// GS_ISECTS_DO_NOT_FIT: as gs_bin; ranges is unchanged.
-// Undefined:           a report that the host cannot read.
-gs_status gs_bin_wait(gs_view *view, gs_context *context);
+// Waits until the lists of the view's last gs_bin, in the same context, are counted; not for their sorting, nor for what is
+// queued behind gs_bin: queue gs_render and the loss first. Several views may be queued, up to 64, before each is settled.
+// Writes isects_needed and of ranges isects, pixels_per_thread and split_tiles: gradients then have the bits of any other
+// way here. Lets memory.isect_capacity and bucket_capacity grow for the next pass. Settled views return at once.
+// GS_ISECTS_DO_NOT_FIT: ranges is unchanged. Queue the pass again, from gs_bin on.
+// After the replay of a graph that has captured gs_bin: says the same of that replay, and waits for the stream.
+gs_status gs_settle(gs_view *view, gs_context *context);
+
+// Takes memory for a pass of the view, with `isects` entries in its lists: gs_forward, gs_loss of its images and gs_backward
+// with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and which arrays are NULL.
+gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context);
+
+// Gives back view->memory. context: any whose allocator has the memory. Arrays that lay there become NULL.
+void gs_view_free(gs_view *view, gs_context *context);
 
 // Blends front to back over the background. Writes the arrays of view->image.
 // Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are
@@ -417,15 +392,11 @@ gs_status gs_render(const gs_view *view, gs_context *context);
 //          overflowed, all are NaN
 int gs_has_strategy(distwar_strategy strategy);
 
-// Bytes of gs_gradient.splat_grad: count records of gs_splat_grad and, for DISTWAR_FIXED, the integers behind them.
-// channels: as gs_gaussians.channels. Several cameras: count is that of Gaussians times that of cameras.
-gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
-
 // Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than
 // GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_splat_grad.color is then unused.
 // Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if ranges.split_tiles
 //          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
-//          gradient->color, alpha, depth, splat_grad_bytes, block_limit.
+//          gradient->color, alpha, depth, block_limit.
 // Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.

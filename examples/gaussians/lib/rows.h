@@ -16,8 +16,8 @@ enum { LOSS_HALO = 10 };
 gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, double *result, float *color_gradient,
                           gs_context *context);
 
-// Bytes that gs_loss takes of a context for `count` images.
-size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count);
+// Bytes that gs_bin takes of a context, beside what stays in gs_view.memory.
+size_t libgs_bin_bytes(const gs_view *view);
 
 // gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
 gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,

@@ -470,25 +470,20 @@ gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, c
                         stream, run);
 }
 
-gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    return GS_STATUS(scan_exclusive_bytes(count + 1, bytes));
-}
-
-gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
-                            gs_stream stream) {
+gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache, gs_context *context) {
+    const gs_stream stream = stream_of(context);
     GS_TRY(check_rays(__func__, view));
     GS_REQUIRE(cache && cache->begin, "cache and its begin must be given");
     const int64_t count = view->gaussians.count;
-    size_t needed = 0;
-    GS_TRY(gs_lm_cache_bytes(count, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    size_t bytes;
+    void *scratch;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &bytes));
+    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, bytes, &scratch));
     int64_t *const next = cache->begin + 1; // the place of each splat's next pair
     GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 2) * sizeof(int64_t), stream));
     if (view->ranges.isects > 0)
         GS_CUDA(launch_rays(stream, view, tile_threads<1>, pairs_kernel<false>, next, gs_lm_cache{}));
-    GS_CUDA(scan_exclusive(next, next, count + 1, workspace, workspace_bytes, stream));
+    GS_CUDA(scan_exclusive(next, next, count + 1, scratch, bytes, stream));
     GS_CUDA(cudaMemcpyAsync(&cache->pairs, next + count, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
     return GS_STATUS(cudaStreamSynchronize(stream));
 }

@@ -98,9 +98,8 @@ static bool start_log(finish *f, fault *why) {
                               .held_out_count = f->split.held_out};
     memcpy(wanted.background, f->background, sizeof wanted.background);
     if (!run_log_open(&f->log, &wanted, why)) return false;
-    run_record_text(&f->log.record, "scene", f->options->scene);
-    run_record_options(&f->log.record, f->table, NULL);
-    run_log_start(&f->log, &(training_state){.gaussians = f->gaussians});
+    const run_setting more[] = {{.name = "scene", .text = f->options->scene}, {0}};
+    run_log_start(&f->log, &(training_state){.gaussians = f->gaussians}, more, f->table);
     return true;
 }
 

@@ -112,13 +112,10 @@ typedef struct gs_lm_cache {
     float *d_log_alpha; // [GS_CHANNELS][pairs]: by log alpha, with what is behind
 } gs_lm_cache;
 
-// Bytes of the workspace of gs_lm_cache_begin for views of `count` Gaussians.
-gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
 // Once for a view after gs_forward: counts the pairs. Reads cache->begin, writes its array and cache->pairs. The caller
 // then sets the other arrays and calls gs_lm_cache_fill once with the same view. Waits for the stream. Cost: a pass down
 // the rays and a prefix sum.
-gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
-                            gs_stream stream);
+gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache, gs_context *context);
 // Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
 gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_stream stream);
 

@@ -179,7 +179,7 @@ static size_t choose_images(solver *s, int64_t step) {
 // it. Buffers that grow again grow by half, and steps may add pairs to the lists.
 static bool has_room(solver *s, size_t opened, const target_view *image) {
     const size_t needs = lm_view_needs(&s->scene, image);
-    size_t bytes = bytes_of_all(s) + s->scene.buffers[LM_BIN].bytes / 2 + needs;
+    size_t bytes = bytes_of_all(s) + (s->scene.memory.bytes + s->scene.scratch) / 2 + needs;
     if (bytes + needs / 2 <= s->limit) return true;
     for (size_t i = opened; i < (size_t)s->most_open; i++) {
         bytes -= lm_view_bytes(&s->open[i]);

@@ -2,6 +2,7 @@
 #include "view.h"
 #include "device.h"
 #include "frame.h"
+#include "rows.h"
 #include <assert.h>
 #include <string.h>
 
@@ -78,11 +79,12 @@ static size_t bytes_of_all(const device_buffer *buffers, int count) {
 }
 
 void lm_scene_close(lm_scene *s) {
+    gs_view_free(&(gs_view){.memory = s->memory}, NULL);
     close_all(s->buffers, LM_BUFFERS);
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
-    return bytes_of_all(s->buffers, LM_BUFFERS);
+    return bytes_of_all(s->buffers, LM_BUFFERS) + s->memory.bytes + s->scratch;
 }
 
 void lm_view_close(lm_view *v) {
@@ -127,14 +129,15 @@ static gs_view rendered(lm_scene *s, const target_view *target) {
     gs_view view = {.gaussians = *s->gaussians,
                     .camera = *camera,
                     .sh_degree_used = s->gaussians->sh_degree,
-                    .isect_capacity = s->isect_capacity};
+                    .memory = s->memory};
     memcpy(view.background, s->background, sizeof view.background);
     view.splats = reserve(s, LM_SPLATS, (size_t)s->gaussians->count * sizeof(gs_splat));
     view.image = (gs_image){.color = reserve(s, LM_COLOR, plane_bytes(camera, GS_CHANNELS)),
                             .transmittance = reserve(s, LM_TRANSMITTANCE, plane_bytes(camera, 1)),
                             .n_contrib = reserve(s, LM_N_CONTRIB, pixels_of(camera) * sizeof(uint32_t))};
-    render_view(&view, &s->buffers[LM_BIN], NULL);
-    s->isect_capacity = view.isect_capacity;
+    GS_CHECK(gs_forward(&view, NULL));
+    s->memory = view.memory;
+    if (s->scratch < libgs_bin_bytes(&view)) s->scratch = libgs_bin_bytes(&view);
     return view;
 }
 
@@ -158,9 +161,7 @@ static const gs_lm_cache *cache_of(const lm_view *v) {
 
 // Writes the moments to records(s, n).
 static void backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
-    const gs_gradient gradient = {.color = picture,
-                                  .splat_grad = (gs_splat_grad *)(void *)records(s, n),
-                                  .splat_grad_bytes = (size_t)s->gaussians->count * sizeof(gs_splat_grad)};
+    const gs_gradient gradient = {.color = picture, .splat_grad = (gs_splat_grad *)(void *)records(s, n)};
     if (cache_of(v))
         GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n), NULL));
     else
@@ -181,9 +182,7 @@ static size_t begin_bytes(const lm_scene *s) {
 // A cache whose pairs are counted, with its begin in the buffer.
 static gs_lm_cache counted_cache(lm_scene *s, const gs_view *view, device_buffer *begin) {
     gs_lm_cache cache = {.begin = device_buffer_reserve(begin, begin_bytes(s))};
-    size_t bytes;
-    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &bytes));
-    GS_CHECK(gs_lm_cache_begin(view, reserve(s, LM_SCAN, bytes), bytes, &cache, NULL));
+    GS_CHECK(gs_lm_cache_begin(view, &cache, NULL));
     lm_clock_mark(s->clock, LM_SORT);
     return cache;
 }

@@ -57,9 +57,9 @@ typedef enum lm_form {
 // alone, then those of the scene alone.
 enum { LM_SPLATS, LM_COLOR, LM_TRANSMITTANCE, LM_N_CONTRIB, LM_CACHE_BEGIN, LM_OF_BOTH };
 enum { LM_METRIC = LM_OF_BOTH, LM_TILE_BEGIN, LM_SPLAT_INDEX, LM_TILE_ORDER, LM_CACHE_PAIRS, LM_KEPT };
-enum { LM_BIN = LM_OF_BOTH, LM_CHANGE, LM_RECORDS, LM_RESULT, LM_LOSS, LM_SCAN, LM_BUFFERS };
+enum { LM_CHANGE = LM_OF_BOTH, LM_RECORDS, LM_RESULT, LM_LOSS, LM_BUFFERS };
 
-// What all views share. Starts as {0}; the caller sets the members before isect_capacity.
+// What all views share. Starts as {0}; the caller sets the members before `memory`.
 typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
@@ -69,7 +69,8 @@ typedef struct lm_scene {
     lm_form form;
     distwar_policy policy;
     lm_clock *clock;
-    int64_t isect_capacity;
+    gs_view_memory memory; // of one view after the other
+    size_t scratch;        // bytes that gs_bin took of this thread's context
     device_buffer buffers[LM_BUFFERS];
 } lm_scene;
 

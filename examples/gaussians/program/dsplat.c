@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const program_command commands[] = {
-    {"poses", "photographs or a video -> photographs with cameras, by COLMAP", poses_command},
+    {"poses", "photographs -> photographs with cameras, by COLMAP", poses_command},
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
     {"finish", "experimental: a few steps of Levenberg-Marquardt on a trained scene", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
@@ -18,7 +18,6 @@ static const program_command commands[] = {
     {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
     {"info", "what a scene file holds", info_command},
     {"generate", "pictures of a built-in scene, as training data", generate_command},
-    {"demo", "train a built-in scene; needs no files", demo_command},
     {NULL, NULL, NULL},
 };
 
@@ -33,7 +32,6 @@ int main(int argc, char **argv) {
     json_set_alloc_funcs(json_memory, free);
     const program_spec program = {
         "dsplat", gs_version(), "trains, renders and measures scenes of 3D Gaussians", commands,
-        "  dsplat demo -o demo\n"
         "  dsplat poses photos -o data/garden\n"
         "  dsplat train data/fern -o fern.ply --downscale 4\n"
         "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"

@@ -97,17 +97,17 @@ static uint64_t file_bytes(const checkpoint_header *header) {
 
 // ---- the key: what a run must share with the run that it continues
 
-// The lines of all options, for free().
-static char *lines_of(const char *before, const option_spec *options) {
+char *checkpoint_settings(const char *before, const option_spec *options, const option_spec *usual) {
     char *lines = NULL;
     size_t bytes;
     FILE *const to = memory_stream_open(&lines, &bytes);
-    for (; to && options->kind != OPTION_END; options++) {
-        const char *text = option_text(options);
-        if (options->free_on_resume) continue;
-        fprintf(to, "%s%s ", before, options->name);
-        if (options->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)options->value);
-        if (options->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)options->value);
+    for (int i = 0; to && options[i].kind != OPTION_END; i++) {
+        const option_spec *const option = &options[i];
+        const char *text = option_text(option);
+        if (option->free_on_resume || (usual && !option_differs(option, &usual[i]))) continue;
+        fprintf(to, "%s%s ", before, option->name);
+        if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
+        if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
         for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
         fputc('\n', to);
     }
@@ -119,24 +119,6 @@ static char *lines_of(const char *before, const option_spec *options) {
 static const char *next_line(const char *line) {
     line += strcspn(line, "\n");
     return line + (*line == '\n');
-}
-
-char *checkpoint_settings(const char *before, const option_spec *options, const option_spec *usual) {
-    char *const lines = lines_of(before, options), *const others = usual ? lines_of(before, usual) : NULL;
-    const char *from = lines, *other = others, *next;
-    char *to = lines;
-    for (; lines && others && *from; from = next, other = next_line(other)) { // keeps those that differ
-        next = next_line(from);
-        const size_t length = (size_t)(next - from);
-        if (strncmp(from, other, length) == 0) continue;
-        memmove(to, from, length);
-        to += length;
-    }
-    if (lines && others) *to = 0;
-    const bool done = lines && (others || !usual);
-    free(others);
-    if (!done) free(lines);
-    return done ? lines : NULL;
 }
 
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {

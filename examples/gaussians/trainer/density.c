@@ -13,14 +13,17 @@ static int64_t limit_reached(const density_settings *settings) {
     return settings->from + 3 * (settings->until - settings->from) / 4;
 }
 
-// The number of Gaussians after a step in which a method with a limit acts. Grows by the set part. Grows faster where that would not reach the limit after three quarters, so that a run that
+// The part of the Gaussians that a method with a limit adds each time, as published (Kheradmand et al. 2024).
+static const float growth = 0.05f;
+
+// The number of Gaussians after a step in which a method with a limit acts. Grows by that part. Grows faster where that would not reach the limit after three quarters, so that a run that
 // starts from few points has time for detail too.
 static int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
     const double most = (double)settings->most_gaussians, now = (double)existing;
     if (existing == 0 || existing >= settings->most_gaussians) return existing;
     const int64_t reached = limit_reached(settings);
     const double times = step < reached ? (double)((reached - step) / settings->every + 1) : 1;
-    const double by_part = now * (1 + (double)(float)settings->growth);
+    const double by_part = now * (1 + (double)growth);
     const double to_limit = step < reached ? now * pow(most / now, 1 / times) : 0;
     return (int64_t)fmin(fmax(by_part, to_limit), most);
 }

@@ -16,13 +16,12 @@ typedef enum density_kind {
     DENSITY_AUTO = DENSITY_KINDS // of options: the data decides
 } density_kind;
 
-// Settings of one method each. Types are those of options.
+// Settings of one method each.
 typedef struct density_adaptive_settings {
     double gradient_threshold; // see gs_density_rules
     double split_size;         // in scene extents
     int64_t reset_every;       // steps; only before `until`; 0: never
-    // Constants of the method, not options.
-    double most_size; // in scene extents; applied after the first reset; 0: never
+    double most_size;          // in scene extents; applied after the first reset; 0: never
     double reset_opacity;
     double split_factor; // see gs_density_rules
 } density_adaptive_settings;
@@ -39,10 +38,8 @@ typedef struct density_settings {
     int64_t most_gaussians;     // >= 1; a larger number at the start is kept
     double extent;              // of the scene, world units
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
-    double growth; // of methods with a limit: the part of the number that is added each time; more if
-                   // most_gaussians would not be reached three quarters of the way between `from` and `until`
-    double retired;       // of methods with a limit: gs_retire's part; 0: nothing is retired
-    int64_t retire_every; // in actions after steps that pass a multiple of this
+    double retired;             // of methods with a limit: gs_retire's part; 0: nothing is retired
+    int64_t retire_every;       // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
 } density_settings;

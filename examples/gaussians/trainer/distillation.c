@@ -2,7 +2,7 @@
 // Scenes that were trained from the same start on the same photographs differ where the photographs say little. The mean
 // of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
 // Hinton, Vinyals and Dean 2015). A taught view shows that mean, from a place between two photographs'.
-#include "trainer_parts.h"
+#include "trainer.h"
 #include "distwar_gs.h"
 #include "random.h"
 #include "scene.h"

@@ -108,9 +108,7 @@ static void list_settings(described_settings *s, option_table *table) {
         OPTION("reproducible", &s->of.reproducible),
         OPTION("validate", &s->of.validate, .minimum = -1, .maximum = INFINITY),
         OPTION("teachers", &s->of.teachers, .maximum = TEACHERS_MOST),
-#define TERM_ROWS(name, ...)                                                                                 \
-    OPTION(#name "_weight", &s->of.weights[INDEX_OF_##name][0], .maximum = INFINITY),                        \
-        OPTION(#name "_weight_end", &s->of.weights[INDEX_OF_##name][1], .maximum = INFINITY),
+#define TERM_ROWS(name, ...) OPTION(#name "_weight", &s->of.weights[INDEX_OF_##name], .maximum = INFINITY),
         LOSS_TERMS(TERM_ROWS)
 #undef TERM_ROWS
             OPTIONS_END};
@@ -125,13 +123,12 @@ static bool choose(distwar_trainer *t) {
     list_settings(&wanted, &table);
     list_settings(&usual, &default_table);
     *c = training_choices_default();
-    loss_weight *const weights = (loss_weight *)&c->weights; // one for each name
+    double *const weights = (double *)&c->weights; // one for each name
     for (int i = 0; distwar_train_term(i); i++) {
-        const double begin = s->weights[i][0], end = s->weights[i][1];
-        if (begin == 0 && end == 0) continue;
-        if (!(begin > 0 && end > 0 && isfinite(begin) && isfinite(end)))
-            return fail(&last, "the weights of %s must be above 0", distwar_train_term(i));
-        weights[i] = (loss_weight){begin, end};
+        if (s->weights[i] == 0) continue;
+        if (!(s->weights[i] > 0 && isfinite(s->weights[i])))
+            return fail(&last, "the weight of %s must be above 0", distwar_train_term(i));
+        weights[i] = s->weights[i];
     }
     for (int i = 0; i < table.count; i++) {
         const option_spec *const row = &table.rows[i];

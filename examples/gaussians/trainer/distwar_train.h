@@ -75,8 +75,7 @@ typedef struct distwar_train_settings {
     // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
     int64_t validate;
-    // The weight of each term at the first step and at the last, exponential between; both above 0. 0, 0: as dsplat train.
-    double weights[DISTWAR_TRAIN_TERMS][2];
+    double weights[DISTWAR_TRAIN_TERMS]; // of each term at the first step, above 0; 0: as dsplat train
     // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` or the budget have room for
     // them and for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none.
     int64_t teachers;

@@ -139,34 +139,11 @@ static float *planes_of_view(const frame *f, float *all, size_t channels, int32_
     return all + (size_t)view * channels * pixels_of(&f->view.camera);
 }
 
-// Lists, again with more room until they fit, and the image.
-static void bin_and_blend(gs_view *view, device_buffer *workspace, stage_clock *clock) {
-    gs_status status;
-    do {
-        GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
-        view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
-        status = gs_bin(view, NULL);
-        if (status == GS_ISECTS_DO_NOT_FIT)
-            view->isect_capacity = view->isects_needed + view->isects_needed / 4; // room for other views
-    } while (status == GS_ISECTS_DO_NOT_FIT);
-    GS_CHECK(status);
-    stage_clock_mark(clock, STAGE_BIN);
-    GS_CHECK(gs_render(view, NULL));
-    stage_clock_mark(clock, STAGE_RENDER);
-}
-
-void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
-    GS_CHECK(gs_project(view, NULL));
-    stage_clock_mark(clock, STAGE_PROJECT);
-    bin_and_blend(view, workspace, clock);
-}
-
 void frame_close(frame *f) {
-    device_buffer *const all[] = {
-        &f->splats,     &f->bin,    &f->color,     &f->transmittance,   &f->n_contrib, &f->color_gradient,
-        &f->splat_grad, &f->mean2d, &f->corrected, &f->camera_gradient, &f->depth,     &f->depth_gradient};
+    device_buffer *const all[] = {&f->splats,    &f->color_gradient,  &f->splat_grad, &f->mean2d,
+                                  &f->corrected, &f->camera_gradient, &f->depth,      &f->depth_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
-    if (f->report) DEVICE_CHECK(cudaFreeHost(f->report));
+    gs_view_free(&f->view, NULL);
     *f = (frame){0};
 }
 
@@ -183,47 +160,44 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
     view->splats =
         f->projected ? f->projected
                      : device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
-    view->image = (gs_image){
-        .color = planes(f, &f->color, GS_CHANNELS),
-        .transmittance = planes(f, &f->transmittance, 1),
-        .n_contrib = device_buffer_reserve(&f->n_contrib, views * pixels_of(camera) * sizeof(uint32_t))};
+    view->image = (gs_image){.depth = f->with_depth ? planes(f, &f->depth, 1) : NULL};
     view->inverse_depth = f->with_depth;
-    if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
-    view->report = NULL;
+    f->chosen = 0;
+}
+
+static void queue_picture(frame *f) {
+    gs_view *const view = &f->view;
+    if (!f->projected) {
+        GS_CHECK(gs_project(view, NULL));
+        stage_clock_mark(f->clock, STAGE_PROJECT);
+    }
+    GS_CHECK(gs_bin(view, NULL));
+    stage_clock_mark(f->clock, STAGE_BIN);
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(f->clock, STAGE_RENDER);
     for (int32_t v = 0; v < frame_views(f); v++)
         f->compared[v] = planes_of_view(f, view->image.color, GS_CHANNELS, v);
-    f->chosen = 0;
 }
 
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]) {
     f->views = 0;
     set_view(f, gaussians, sh_degree_used, camera, background);
-    render_view(&f->view, &f->bin, f->clock);
+    do queue_picture(f);
+    while (!frame_settle(f));
 }
 
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]) {
-    gs_view *view = &f->view;
     f->views = count > 1 ? count : 0;
     for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
     set_view(f, gaussians, sh_degree_used, cameras, background);
-    if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
-    if (view->isect_capacity > 0) view->report = f->report; // else the first picture waits
-    if (f->projected)
-        bin_and_blend(view, &f->bin, f->clock);
-    else
-        render_view(view, &f->bin, f->clock);
+    queue_picture(f);
 }
 
 bool frame_settle(frame *f) {
-    gs_view *view = &f->view;
-    if (!view->report) return true;
-    const gs_status status = gs_bin_wait(view, NULL);
+    const gs_status status = gs_settle(&f->view, NULL);
     if (status != GS_ISECTS_DO_NOT_FIT) GS_CHECK(status);
-    const int64_t needed = view->isects_needed;
-    // Grows before there is no room left: to repeat a picture costs more than memory.
-    if (needed + needed / 8 > view->isect_capacity) view->isect_capacity = needed + needed / 4;
     f->repeats += status == GS_ISECTS_DO_NOT_FIT;
     return status == GS_OK;
 }
@@ -288,10 +262,9 @@ void frame_render_backward(frame *f, distwar_policy policy) {
                               : device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
     gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
     gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
-    GS_CHECK(gs_splat_grad_bytes(splats, gaussians->channels, policy.strategy, &gradient->splat_grad_bytes));
-    gradient->splat_grad = f->given_splat_grad
-                               ? f->given_splat_grad
-                               : device_buffer_reserve(&f->splat_grad, gradient->splat_grad_bytes);
+    gradient->splat_grad =
+        f->given_splat_grad ? f->given_splat_grad
+                            : device_buffer_reserve(&f->splat_grad, (size_t)splats * sizeof(gs_splat_grad));
     gradient->color = f->color_gradient.memory;
     gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));

@@ -90,10 +90,10 @@ typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } scr
 
 typedef struct frame {
     stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
-    gs_view view;         // of the last frame_render; its arrays are the buffers below
+    gs_view view;         // of the last frame_render; its arrays are the buffers below, or lie in its memory
     gs_gradient gradient; // likewise
-    device_buffer splats, bin, color, transmittance, n_contrib, color_gradient, splat_grad, mean2d,
-        camera_gradient, corrected, depth, depth_gradient;
+    device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, corrected, depth,
+        depth_gradient;
     const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
     screen_gradient screen;              // set by the caller: what the backward pass leaves
     bool with_depth;                     // set by the caller: the image has inverse depth
@@ -103,10 +103,9 @@ typedef struct frame {
     gs_splat_grad *given_splat_grad;
     // What frame_queue_views was given, and its results:
     gs_camera cameras[GS_MAX_VIEWS];
-    int32_t views;         // 0: one camera
-    int32_t chosen;        // the camera of the next calls that take one; 0 after each picture
-    gs_bin_report *report; // pinned
-    int64_t repeats;       // pictures that frame_settle refused
+    int32_t views;   // 0: one camera
+    int32_t chosen;  // the camera of the next calls that take one; 0 after each picture
+    int64_t repeats; // pictures that frame_settle refused
 } frame;
 
 void frame_close(frame *f);
@@ -114,8 +113,7 @@ void frame_close(frame *f);
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
 // Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
-// (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
-// picture waits, to learn a number. frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
+// (gs_view.views). frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
 // are then called for each camera, f->chosen. Other calls take all cameras at once; the gradient by the camera
 // is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
@@ -148,12 +146,6 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
-
-// gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
-// becomes the buffer's memory. If the lists do not fit, isect_capacity becomes 1.25 times what they need,
-// and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
-// gs_bin. A failure of the device ends the program.
-void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
 
 // ---- the quality of a scene: PSNR and SSIM against pictures
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "trainer_parts.h"
+#include "trainer.h"
 #include "cli/progress.h"
+#include <math.h>
+#include <stdlib.h>
 
 // ---- terms of the loss (LOSS_TERMS): whether a view has it; queue the v-th view's, which adds the gradient and writes results
 // at t->waiting + view
@@ -48,13 +50,15 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
 }
 
 bool trainer_weigh(trainer *t, const step_views *of) {
+    const double left = t->settings->weights_left;
     bool with_depth = false;
     for (int32_t v = 0; v < of->count; v++) {
         const target_view *const view = &t->source.views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
-#define WEIGH(name, results, first, last, unit, call, has, ...)                                              \
-    weights->name =                                                                                          \
-        has(view) && !of->taught[v] ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
+#define WEIGH(name, results, first, part, unit, call, has, ...)                                              \
+    weights->name = has(view) && !of->taught[v] ? scheduled_weight(t->settings, t->settings->weights.name,   \
+                                                                   left > 0 ? left : part, of->at)           \
+                                                : 0;
         LOSS_TERMS(WEIGH)
 #undef WEIGH
         with_depth |= weights->depth > 0;
@@ -85,6 +89,133 @@ int64_t trainer_batch(const training_settings *settings, int phase) {
     const resolution_schedule *schedule = &settings->resolutions;
     const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
+}
+
+// ---- the gains that correct photographs of different exposure and white balance (docs/developers/math.md, section 5)
+
+// Of the pull of a logarithm of a gain to 0, beside the balance of its pixels, -1 to 1.
+static const float gain_prior = 0.5f;
+// Gains are known once every view was drawn ROUNDS times and LEAST_VIEWS were in all, at the latest after this part of
+// the schedule.
+enum { ROUNDS = 12, LEAST_VIEWS = 1000 };
+static const double gains_known = 0.2;
+// Neighbours are alike where F, the variance between groups by that within, is over the first number, and chance would
+// make it so large as seldom as a normal variable exceeds its mean by the second number of deviations. F of gains that are
+// independent is 1.
+static const double least_alike = 2, least_sure = 1.5;
+// The rate of a validation view: it steps only when it is measured.
+static const float validation_rate = 0.05f;
+// Gains that deviate by less do not pay: below it PSNR stayed within 0.1 dB or fell, above it rose by 0.3 to 3 dB.
+static const double least_spread = 0.02;
+
+bool exposures_open(trainer *t, fault *why) {
+    const size_t views = t->source.count;
+    if (t->state->exposures == 0) return true;
+    t->log_gains = malloc(views * sizeof *t->log_gains);
+    if (!t->log_gains) return fail(why, "no memory for %zu views", views);
+    for (int i = 0; i < EXPOSURE_GROUPINGS; i++) {
+        exposure_grouping *const g = &t->groupings[i];
+        g->near = malloc(views * sizeof *g->near);
+        g->of = malloc(views * sizeof *g->of);
+        if (!g->near || !g->of) return fail(why, "no memory for %zu views", views);
+        if (!neighbours_choose(t->source.views, views, i == 1, g->near, g->of, why)) return false;
+    }
+    t->grouping = &t->groupings[t->state->exposed == EXPOSURE_IN_ORDER];
+    t->near_device = device_allocate(views * sizeof *t->grouping->near);
+    device_upload(t->near_device, t->grouping->near, views * sizeof *t->grouping->near);
+    return true;
+}
+
+void exposures_close(trainer *t) {
+    device_free(t->near_device);
+    for (int i = 0; i < EXPOSURE_GROUPINGS; i++) free(t->groupings[i].near), free(t->groupings[i].of);
+    free(t->log_gains);
+}
+
+static int64_t views_in_use(const trainer *t) {
+    return (int64_t)(t->source.trained_order.count > 0 ? t->source.trained_order.count : t->source.count);
+}
+
+typedef struct gain_spread {
+    double alike;       // how sure it is that neighbours are, in normal deviations; 0: they are not
+    double all, within; // deviations of all, and within groups
+} gain_spread;
+
+// f: the statistic of a one-way analysis of variance (Fisher 1925), of all channels together; the approximation of Paulson
+// (1942), by the degrees of freedom of one channel, as channels go together.
+static double sureness(double f, double free_between, double free_within) {
+    const double a = 2 / (9 * free_between), b = 2 / (9 * free_within), root = cbrt(f);
+    return f > least_alike ? ((1 - b) * root - (1 - a)) / sqrt(b * root * root + a) : 0;
+}
+
+// The mean of all gains is 0. take: takes from the gains what neighbours have in the mean.
+static gain_spread measure_spread(const trainer *t, const exposure_grouping *by, bool take) {
+    const int64_t views = views_in_use(t);
+    double between = 0, within = 0;
+    int64_t groups = 0;
+    for (int64_t first = 0, count; first < views; first += count, groups++) {
+        const int32_t *const near = by->near + first;
+        count = by->of[near[0]].count;
+        for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
+            double mean = 0;
+            for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k];
+            mean /= (double)count;
+            between += (double)count * mean * mean;
+            for (int64_t i = 0; i < count; i++) {
+                float *const gain = &t->log_gains[near[i]][k];
+                within += pow((double)*gain - mean, 2);
+                if (take) *gain -= (float)mean;
+            }
+        }
+    }
+    const double free_within = (double)(views - groups), free_between = (double)(groups - 1);
+    gain_spread out = {.all = sqrt((between + within) / (double)(GS_EXPOSURE_VALUES * views))};
+    if (groups == views) return out;
+    out.within = sqrt(within / (GS_EXPOSURE_VALUES * free_within));
+    const double f = between / free_between * free_within / fmax(within, 1e-30);
+    if (groups > 1) out.alike = sureness(f, free_between, free_within);
+    return out;
+}
+
+void exposures_settle(trainer *t) {
+    training_state *const state = t->state;
+    const run_place *const place = &state->place;
+    const int64_t rounds = ROUNDS * views_in_use(t), every = rounds > LEAST_VIEWS ? rounds : LEAST_VIEWS;
+    const bool first = state->exposed == EXPOSURE_FIRST,
+               now = first ? place->views >= every || progress_at(t->settings, place->at + 1) >= gains_known
+                           : training_passed(place->at, place->at - place->before, every);
+    if (state->exposures == 0 || !now) return;
+    device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
+    gain_spread spread = measure_spread(t, t->grouping, false);
+    if (first) {
+        const gain_spread in_order = measure_spread(t, &t->groupings[1], false);
+        state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
+        if (in_order.alike > fmax(spread.alike, least_sure)) {
+            state->exposed = EXPOSURE_IN_ORDER, spread = in_order;
+            t->grouping = &t->groupings[1];
+        }
+    }
+    const bool together = state->exposed == EXPOSURE_TOGETHER;
+    if ((together ? spread.all : spread.within) < least_spread) {
+        training_state_close_exposures(state);
+        state->learning.count = 0; // validation views had gains too
+    } else if (first && !together) {
+        const size_t count = (size_t)state->exposures;
+        measure_spread(t, t->grouping, true);
+        device_upload(state->exposure, t->log_gains, count * sizeof *t->log_gains);
+        device_upload(t->near_device, t->grouping->near, count * sizeof *t->grouping->near);
+    }
+}
+
+gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums) {
+    const neighbours *const near = &t->grouping->of[of->index[v]];
+    gs_exposure_group group = {t->near_device + near->first, near->count, near->place};
+    const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
+    if (together && group.count > 1)
+        group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
+    const bool validates = t->report.validating && t->source.views[of->index[v]].validates;
+    const float rate = validates ? validation_rate : scheduled_exposure_rate(t->settings, of->at + v);
+    return gs_exposure_step(t->state->exposure, &group, sums, rate, gain_prior, NULL);
 }
 
 // ---- one rank
@@ -130,7 +261,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
             if (of->exposure[v]) frame_expose(f, of->exposure[v]);
         }
         frame_loss(f, targets, true);
-#define QUEUE(name, results, first, last, unit, call, has, queue) queue(t, of, f->chosen);
+#define QUEUE(name, results, first, part, unit, call, has, queue) queue(t, of, f->chosen);
         for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
             LOSS_TERMS(QUEUE)
         }
@@ -231,7 +362,7 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
         frame_expose_views(t, &own, sums + v * GS_EXPOSURE_SUMS);
         if (of->only_loss) continue;
         frame_queue_backward(t, &own);
-        // With DISTWAR_FIXED the memory of moments has the sums behind them.
+        // To the moments of all views.
         DEVICE_CHECK(cudaMemcpyAsync((gs_splat_grad *)one->splat_grad.memory + v * gaussians->count,
                                      f->gradient.splat_grad, (size_t)gaussians->count * sizeof(gs_splat_grad),
                                      cudaMemcpyDeviceToDevice, NULL));

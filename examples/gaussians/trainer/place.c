@@ -135,9 +135,8 @@ double progress_at(const training_settings *settings, int64_t step) {
     return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
 }
 
-double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step) {
-    if (weight->first == 0) return 0;
-    return weight->first * pow(weight->last / weight->first, progress_at(settings, step));
+double scheduled_weight(const training_settings *settings, double first, double part, int64_t step) {
+    return first * pow(part, progress_at(settings, step));
 }
 
 float scheduled_exposure_rate(const training_settings *settings, int64_t step) {

@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "rows.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- learning rates
@@ -136,7 +137,6 @@ density_settings density_settings_default(void) {
                               .from = 500,
                               .every = 100,
                               .least_opacity = 0.005,
-                              .growth = 0.05,
                               .retired = -1,
                               .adaptive = {.gradient_threshold = 2e-4,
                                            .split_size = 0.01,
@@ -155,25 +155,11 @@ void density_options_list(density_settings *s, option_table *table) {
             "density", &s->kind, .choices = kinds,
             .help =
                 "how Gaussians are added and removed; auto: mcmc from random points in open scenes, else split"),
-        OPTION("density-from", &s->from, .maximum = INFINITY,
-               .help = "density control begins after this iteration"),
-        OPTION("density-until", &s->until, .maximum = INFINITY, .automatic = true,
-               .help = "density control ends before this iteration; auto: 5/6 of the run, adaptive 1/2"),
-        OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
-               .help = "iterations between actions of density control"),
-        OPTION("growth", &s->growth, .maximum = 1,
-               .help =
-                   "split, mcmc: fraction of the Gaussians added at each action, more if the limit is far"),
         OPTION(
             "retire", &s->retired, .minimum = -1, .maximum = 1, .automatic = true,
             .help =
                 "split, mcmc: remove Gaussians that contribute less than this fraction of the upper quartile to "
                 "every view; 0: none; auto: 0.16, less with few views"),
-        OPTION("retire-every", &s->retire_every, .maximum = INFINITY, .automatic = true,
-               .help =
-                   "iterations between these removals; auto: 1000, or 10 per training view if that is more"),
-        OPTION("grow-gradient", &s->adaptive.gradient_threshold, .maximum = INFINITY,
-               .help = "adaptive: clone or split Gaussians whose mean screen-space gradient reaches this"),
         OPTIONS_END};
     option_table_add_group(table, "density control", rows);
 }
@@ -223,7 +209,7 @@ training_choices training_choices_default(void) {
                               .teachers = TEACHERS_MOST,
                               .average = default_average,
                               .dropout = -1,
-#define LOSS_WEIGHT(name, results, at_first, at_last, ...) .name = {at_first, at_last},
+#define LOSS_WEIGHT(name, results, at_first, ...) .name = at_first,
                               .weights = {LOSS_TERMS(LOSS_WEIGHT)},
 #undef LOSS_WEIGHT
 
@@ -231,6 +217,41 @@ training_choices training_choices_default(void) {
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
                               .density = density_settings_default()};
+}
+
+bool training_schedule_read(const char *text, training_choices *c, fault *why) {
+    density_settings *const d = &c->density;
+    const struct {
+        const char *name;
+        int64_t *steps; // or
+        double *part;
+        double least, most;
+    } fields[] = {
+        {"from", &d->from, NULL, 0, SCHEDULE_MOST},    {"until", &d->until, NULL, 0, SCHEDULE_MOST},
+        {"every", &d->every, NULL, 1, SCHEDULE_MOST},  {"retire", &d->retire_every, NULL, 0, SCHEDULE_MOST},
+        {"average", NULL, &c->average, 0, 1},          {"dropout", NULL, &c->dropout, 0, 0.9},
+        {"weights", NULL, &c->weights_left, 1e-6, 1e6}};
+    const size_t count = sizeof fields / sizeof *fields;
+    if (strcmp(text, "auto") == 0) return true;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, "=");
+        size_t i = 0;
+        while (i < count && (strncmp(at, fields[i].name, length) != 0 || fields[i].name[length])) i++;
+        char *end = (char *)at;
+        const double value = i < count && at[length] ? strtod(at + length + 1, &end) : NAN;
+        if (end == at || (*end && *end != ',') || !(value >= fields[i].least && value <= fields[i].most))
+            return fail(
+                why,
+                "--schedule %s: must be auto or a list of NAME=NUMBER, such as from=500,every=100: from, until, "
+                "every, retire in iterations, average up to 1, dropout up to 0.9, weights above 0",
+                text);
+        if (fields[i].steps)
+            *fields[i].steps = (int64_t)value;
+        else
+            *fields[i].part = value;
+        if (!*end) return true;
+        at = end;
+    }
 }
 
 training_data training_data_of(const target_view *views, size_t count) {
@@ -250,12 +271,10 @@ bool training_choices_combine(const training_choices *c, fault *why) {
         bool met;
         const char *sentence;
     } refused[] = {
-        {c->reproducible && c->seconds > 0, "--reproducible excludes --seconds, which depends on the clock"},
         {c->reproducible && c->budget > 0,
          "--reproducible excludes --budget, whose steps depend on the clock"},
         {c->budget > 0 && c->iterations > 0,
          "--budget excludes --iterations: their number follows from the time"},
-        {c->budget > 0 && c->seconds > 0, "--budget excludes --seconds: both say when training ends"},
         {c->budget > 0 && c->refine_poses, "--budget excludes --refine-poses: poses take iterations before"},
         {c->validate > 0 && c->refine_poses,
          "--validate excludes --refine-poses: poses of views that are set aside would stay behind"},
@@ -283,12 +302,11 @@ training_settings training_settings_from(const training_choices *c, const traini
                                          int64_t iterations) {
     const density_settings density = density_settings_from(&c->density, data, iterations);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
-    const double sh_rate = c->sh_rate > 0 ? c->sh_rate : default_sh_rate(data->count);
+    const double sh_rate = default_sh_rate(data->count);
     fault why;
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
     const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
     training_settings settings = {.iterations = iterations,
-                                  .seconds = c->seconds,
                                   .validation_until = default_validation_until,
                                   .validate_every = retire_every(data->count) / 2,
                                   .teachers = c->teachers,
@@ -305,6 +323,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                       c->dropout >= 0 ? c->dropout : default_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
                                   .weights = c->weights,
+                                  .weights_left = c->weights_left,
                                   .exposure_rate = exposure_rate(data->count, iterations),
                                   .sh_interval = 1000,
                                   .density = density,
@@ -324,9 +343,8 @@ training_settings training_settings_from(const training_choices *c, const traini
     rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
     rates->sh0 *= part, rates->shN *= part;
     settings.final_mean_rate *= part, settings.final_sh_rest *= part;
-#define CONVERT(name, results, first_step, last_step, unit, ...)                                             \
-    settings.weights.name.first *= pow(data->extent / default_extent, unit);                                 \
-    settings.weights.name.last *= pow(data->extent / default_extent, unit);
+#define CONVERT(name, results, at_first, at_last, unit, ...)                                                 \
+    settings.weights.name *= pow(data->extent / default_extent, unit);
     LOSS_TERMS(CONVERT)
 #undef CONVERT
     memcpy(settings.background, c->background, sizeof settings.background);
@@ -356,38 +374,42 @@ training_settings budget_recipe_start(budget_recipe *recipe) {
 
 // ---- memory
 
-// What a rendering of `views` cameras writes.
-static double image_bytes(const gs_camera *camera, double most, double views) {
-    const double splats = views * most, pixels = views * camera->width * camera->height;
-    const gs_view view = {
-        .gaussians = {.count = (int64_t)splats},
-        .camera = *camera,
-        // Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
-        .isect_capacity = (int64_t)(1.5 * splats + 0.75 * pixels)};
-    size_t lists;
-    GS_CHECK(gs_bin_bytes(&view, &lists));
-    return (double)lists + splats * sizeof(gs_splat) +
-           pixels * (GS_CHANNELS + 2) * sizeof(float); // colour, transmittance, n_contrib
+// An allocator that only counts: nothing looks at the memory.
+static void *count_bytes(void *user, size_t bytes, gs_stream stream) {
+    (void)stream;
+    *(double *)user += (double)bytes;
+    return user;
 }
 
-// The step, and the viewer, which measures one view.
-static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
-    const gs_camera *const camera = &view->camera;
-    const double splats = views * most, pixels = (double)camera->width * camera->height;
-    size_t splat_grad;
-    const size_t loss = libgs_loss_bytes(camera->width, camera->height, (int32_t)views);
-    GS_CHECK(gs_splat_grad_bytes((int64_t)splats, 0, s->policy.strategy, &splat_grad));
-    const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
-    const double blend = image_bytes(camera, most, views) + (double)splat_grad;
-    return blend + image_bytes(camera, most, 1) + (double)loss + views * pixels * planes * sizeof(float) +
-           splats * 2 * sizeof(float);
+static void give_back(void *user, void *memory, gs_stream stream) {
+    (void)user, (void)memory, (void)stream;
+}
+
+// What libdistwar_gs takes for the step, and for the viewer, which measures one view; and what is the trainer's own.
+static double step_bytes(const training_settings *s, const target_view *of, double most, int32_t views) {
+    double counted = 0;
+    gs_context *context;
+    gs_camera cameras[GS_MAX_VIEWS];
+    const double splats = views * most, pixels = (double)of->camera.width * of->camera.height;
+    GS_CHECK(gs_context_create(&(gs_allocator){count_bytes, give_back, &counted}, NULL, &context));
+    for (int32_t v = 0; v < views; v++) cameras[v] = of->camera;
+    for (int32_t n = views;; n = 1) {
+        gs_view view = {.gaussians = {.count = (int64_t)most}, .camera = of->camera, .views = {n, cameras}};
+        // Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
+        GS_CHECK(gs_reserve(&view, s->policy.strategy, (int64_t)(n * (1.5 * most + 0.75 * pixels)), context));
+        if (n == 1) break;
+    }
+    gs_context_destroy(context);
+    const double planes = GS_CHANNELS + (of->depth_on_host ? 2 : 0); // gradients, and depth
+    return counted + (splats + most) * sizeof(gs_splat) + splats * sizeof(gs_splat_grad) +
+           views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
 }
 
 training_memory training_memory_of(const training_settings *settings, const training_data *data,
                                    int64_t start, int sh_degree, int ranks) {
     const double most = (double)settings->density.most_gaussians;
     const double largest = most > (double)start ? most : (double)start;
-    const double views = (double)resolution_most_views(&settings->resolutions, settings->batch);
+    const int32_t views = (int32_t)resolution_most_views(&settings->resolutions, settings->batch);
     const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1),
                  sets = settings->average_part > 0 ? 5 : 4;
     training_memory memory = {.scene = 4 * (largest / ranks) * (sets * floats + 2)};

@@ -12,18 +12,14 @@ C_LINKAGE_BEGIN
 // ---- the terms that are added to the loss of colours. A new one takes a row here and its functions in gradient.c; settings,
 // options, checkpoints and logs follow
 
-// name: of its weight and results, of the options --NAME-weight and --NAME-weight-end, and of the member of gs_gradient that it
-// adds to. results: doubles that a view leaves on the device, the term first. first, last: its weight at the first step and at
-// the last, in a scene of default_extent; in others times (extent / default_extent)^unit. call: for --check-finite. has, queue:
-// gradient.c's functions: whether a view has it, and how it is queued.
+// name: of its weight and results, of the option --NAME-weight, and of the member of gs_gradient that it adds to. results:
+// doubles that a view leaves on the device, the term first. first: its weight at the first step, in a scene of default_extent;
+// in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. call: for
+// --check-finite. has, queue: gradient.c's functions: whether a view has it, and how it is queued.
 #define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_depth_loss", has_depth, queue_depth) /* Kerbl et al. 2024 */
 
-typedef struct loss_weight {
-    double first, last; // at the first step and at the last; exponential between. 0 at first: none
-} loss_weight;
-
-typedef struct loss_weights {
-#define LOSS_WEIGHT(name, results, first, last, unit, call, has, queue) loss_weight name;
+typedef struct loss_weights { // at the first step; 0: none
+#define LOSS_WEIGHT(name, results, first, part, unit, call, has, queue) double name;
     LOSS_TERMS(LOSS_WEIGHT)
 #undef LOSS_WEIGHT
 } loss_weights;
@@ -104,7 +100,7 @@ double default_retired(size_t views);
 
 // ---- exposures; judgement
 
-// Whether photographs are given gains, which they keep where these differ (gains.c): two would halve any difference.
+// Whether photographs are given gains, which they keep where these differ (gradient.c): two would halve any difference.
 bool default_exposures(size_t views);
 // ---- validation views; judgement (what they do: docs/notes/photographs.md)
 
@@ -208,7 +204,6 @@ typedef struct training_budget {
 struct training_settings {
     const char *name;              // of the progress bar; NULL: none
     int64_t iterations;            // >= 1; learning rates follow it
-    double seconds;                // stop after the step during which this time has passed; 0: never
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
     double validation_until;       // 0..1, of the schedule: from there on validation views are trained on
     int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
@@ -228,6 +223,7 @@ struct training_settings {
     double dropout;
     pose_schedule pose; // of the poses, if they are refined
     loss_weights weights;
+    double weights_left; // at the last step, in place of the parts of LOSS_TERMS; 0: these
     float exposure_rate; // of the gains that correct colours, if there are any; a hundredth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
@@ -286,8 +282,8 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
 int64_t average_from(const training_settings *settings);
 // Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
-// A weight at that step: its logarithm is linear in the step.
-double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
+// A weight at that step: its logarithm is linear in the step. part: of the first, at the last step.
+double scheduled_weight(const training_settings *settings, double first, double part, int64_t step);
 
 // The rate of the gains that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
@@ -299,9 +295,9 @@ typedef struct training_choices {
     int64_t validate;                // validation views; 0: none; -1: the default
     int64_t teachers;                // of training_settings
     int64_t ranks;                   // GPUs to train on; 0: one
-    double seconds, budget, average; // budget: seconds; 0: none
-    double dropout;                  // < 0: the default
-    double sh_rate;                  // a multiple of the published rate; 0: the default
+    double budget;                   // seconds; 0: none
+    double weights_left;             // the part of each term's weight at the last step; 0: that of its row
+    double average, dropout;         // parts; dropout < 0: the default
     loss_weights weights;
     bool tune, random_background, refine_poses, check_finite;
     bool reproducible, from, random, depth,
@@ -315,6 +311,8 @@ typedef struct training_choices {
 // What a user gets who chooses nothing.
 training_choices training_choices_default(void);
 
+// Reads --schedule: "auto", or a list such as "from=1,every=4,average=0" for experiments and tests; the rest stays.
+bool training_schedule_read(const char *text, training_choices *choices, fault *why);
 // How many of `count` views validate.
 size_t training_validation_count(const training_choices *choices, size_t count);
 // Fails with a sentence if choices are not served together: the one place that says so.

@@ -98,7 +98,6 @@ bool poses_start_in(refined_pose *poses, const target_view *views, size_t count,
 static training_settings settings_without_density(const training_settings *settings, int64_t iterations) {
     training_settings plain = *settings;
     plain.iterations = iterations;
-    plain.seconds = 0;
     plain.average_part = plain.dropout = 0;
     plain.sh_interval = 0;
     plain.random_background = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "trainer_parts.h"
+#include "trainer.h"
 #include "cli/progress.h"
 #include "random.h"
 #include "arrays.h"
@@ -140,7 +140,7 @@ static bool backward_is_finite(trainer *t) {
     const int64_t views = frame_views(f), splats = views * f->view.gaussians.count,
                   pixels = views * f->view.camera.width * f->view.camera.height;
     enum { SPLAT = sizeof(gs_splat) / sizeof(float), DEPTH = offsetof(gs_splat, depth) / sizeof(float) };
-#define TERM_IS_FINITE(name, results, first, last, unit, call, ...)                                          \
+#define TERM_IS_FINITE(name, results, first, part, unit, call, ...)                                          \
     are_finite(t, call, "gradient by the " #name " of pixel", f->gradient.name, pixels, 1, -1) &&
     return are_finite(t, "gs_project", "splat", f->view.splats ? f->view.splats->mean : NULL, splats, SPLAT,
                       DEPTH) &&
@@ -446,7 +446,7 @@ void training_report_close(training_report *report) {
     report->losses = NULL;
 }
 
-// ---- a run: steps until its end, with an observer, a line of progress, and a time or a signal that ends it.
+// ---- a run: steps until its end, with an observer, a line of progress, and a signal that ends it.
 
 enum { LOOK_EVERY = 10 }; // steps between looks at whether a rank wants to end
 
@@ -463,19 +463,14 @@ static bool look_on(trainer *t, const training_observer *observer, progress *bar
     return true;
 }
 
-typedef enum ending { GOES_ON, OUT_OF_TIME, STOPPED } ending;
-
-// What the rank that wants the most wants. Several ranks ask each other now and then.
-static bool agree_to_end(trainer *t, const training_observer *observer, const progress *bar, int64_t *how) {
-    const double limit = t->settings->seconds;
-    const int64_t wants = observer && observer->end && *observer->end          ? STOPPED
-                          : limit > 0 && seconds_now() - bar->started >= limit ? OUT_OF_TIME
-                                                                               : GOES_ON;
+// Whether any rank is asked to end training. Several ranks ask each other now and then.
+static bool agree_to_stop(trainer *t, const training_observer *observer, bool *stop) {
+    const bool wants = observer && observer->end && *observer->end;
     int64_t of_all[RANKS_MAX];
-    *how = ranks_count(t->group) > 1 ? GOES_ON : wants;
+    *stop = ranks_count(t->group) == 1 && wants;
     if (ranks_count(t->group) == 1 || t->state->place.steps % LOOK_EVERY != 0) return true;
     if (!ranks_tell_all(t->group, wants, of_all, NULL)) return false;
-    for (int r = 0; r < ranks_count(t->group); r++) *how = of_all[r] > *how ? of_all[r] : *how;
+    for (int r = 0; r < ranks_count(t->group); r++) *stop = *stop || of_all[r];
     return true;
 }
 
@@ -500,18 +495,17 @@ static bool train_all(trainer *t, const training_observer *observer) {
     progress bar;
     progress_begin(&bar, settings->name, settings->iterations);
     bar.before = state->place.at;
-    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
-    int64_t how =
-        observer && observer->end && *observer->end && ranks_count(t->group) == 1 ? STOPPED : GOES_ON;
+    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : 0;
+    bool stop = observer && observer->end && *observer->end && ranks_count(t->group) == 1;
     bool good = true, warned = false, last = trainer_is_over(t);
-    if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
+    if (last && !stop) parameter_average_take(&state->average, &state->gaussians);
     while (!last && good) {
-        good = trainer_step(t) && look_at_clock(t) && agree_to_end(t, observer, &bar, &how);
+        good = trainer_step(t) && look_at_clock(t) && agree_to_stop(t, observer, &stop);
         if (!good) break;
-        last = trainer_is_over(t) || how != GOES_ON;
-        t->report.stopped = how == STOPPED;
+        last = trainer_is_over(t) || stop;
+        t->report.stopped = stop;
         // Unless a signal ends training: then it will go on.
-        if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
+        if (last && !stop) parameter_average_take(&state->average, &state->gaussians);
         show(t, &bar);
         if (t->report.warning[0] && !warned && observer && observer->warn) {
             progress_end(&bar);
@@ -541,10 +535,4 @@ bool train_on(picture_cache *pictures, training_state *state, const target_view 
     }
     trainer_close(t);
     return done || fail(why, "%s", ranks_error(state->group));
-}
-
-bool train(training_state *state, const target_view *views, size_t view_count,
-           const training_settings *settings, const training_observer *observer, training_report *report,
-           fault *why) {
-    return train_on(NULL, state, views, view_count, settings, observer, report, why);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Early stop: validation views end training where it only learns noise.
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <math.h>
 #include <string.h>
 

@@ -22,22 +22,11 @@ class Colmap : public testing::Test {
         write_bytes(images_txt, text_of(images));
         write_bytes(points_txt, text_of(points));
     }
-    static std::array<double, 15> lens_tuple(const lens &l) {
-        return {double(l.width),
-                double(l.height),
-                l.fx,
-                l.fy,
-                l.angle_x,
-                l.angle_y,
-                l.cx,
-                l.cy,
-                l.k1,
-                l.k2,
-                l.p1,
-                l.p2,
-                l.k3,
-                l.k4,
-                double(l.fisheye)};
+    // All that files say.
+    static std::vector<double> lens_tuple(lens l) {
+        std::vector<double> out = {double(l.width), double(l.height), double(l.fisheye)};
+        for (const lens_parameter &p : lens_parameters) out.push_back(*lens_value(&l, &p));
+        return out;
     }
     bool load(fault *reason) {
         reconstruction_close(&got);

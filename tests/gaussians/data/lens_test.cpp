@@ -21,7 +21,8 @@ void distort(const lens &l, double x, double y, double out[2]) {
         out[1] = r > 0 ? d / r * y : 0;
         return;
     }
-    const double r2 = x * x + y * y, radial = 1 + l.k1 * r2 + l.k2 * r2 * r2;
+    const double r2 = x * x + y * y, radial = 1 + l.k1 * r2 + l.k2 * std::pow(r2, 2) +
+                                              l.k3 * std::pow(r2, 3) + l.k4 * std::pow(r2, 4);
     out[0] = x * radial + (2 * l.p1 * x * y + l.p2 * (r2 + 2 * x * x));
     out[1] = y * radial + (l.p1 * (r2 + 2 * y * y) + 2 * l.p2 * x * y);
 }
@@ -86,11 +87,17 @@ double largest_error(const lens &l, const image &picture, int *compared) {
 }
 
 TEST(Lens, UndoesEveryKindOfDistortion) {
-    const double kinds[][4] = {{-0.2, 0, 0, 0}, {0.15, 0, 0, 0},  {0, 0.2, 0, 0},
-                               {0, 0, 0.04, 0}, {0, 0, 0, -0.05}, {0.0578421, -0.0805099, 0.03, -0.02}};
+    const double kinds[][6] = {{-0.2},
+                               {0.15},
+                               {0, 0.2},
+                               {0, 0, 0.04},
+                               {0, 0, 0, -0.05},
+                               {0, 0, 0, 0, 0.3},
+                               {0, 0, 0, 0, 0, -0.2},
+                               {0.0578421, -0.0805099, 0.03, -0.02, 0.05, -0.01}};
     for (const auto &k : kinds) {
         lens l = plain();
-        l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3];
+        l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3], l.k3 = k[4], l.k4 = k[5];
         ASSERT_FALSE(lens_is_ideal(&l));
         image bent = photograph(l), straight;
         fault why;
@@ -186,10 +193,10 @@ TEST(Lens, RepeatsTheBorder) {
 
 // A ramp from the middle outwards: where the lens folds, the ramp would go down again.
 TEST(Lens, ShowsNothingTwice) {
-    const double kinds[][2] = {{-1.5, 0}, {-0.5, -2}, {0.3, -3}, {-3, 1}};
+    const double kinds[][4] = {{-1.5}, {-0.5, -2}, {0.3, -3}, {-3, 1}, {0, 0, -4}, {0, 0, 1, -8}};
     for (const auto &k : kinds) {
         lens l = plain();
-        l.k1 = k[0], l.k2 = k[1];
+        l.k1 = k[0], l.k2 = k[1], l.k3 = k[2], l.k4 = k[3];
         l.cx = l.width / 2 + 0.5, l.cy = l.height / 2 + 0.5; // in the middle of a pixel
         image taken, straight;
         fault why;
@@ -209,11 +216,11 @@ TEST(Lens, ShowsNothingTwice) {
 
 TEST(Lens, SurvivesAbsurdDistortion) {
     for (const double value : {1e30, -1e30, 1e38, -1e38})
-        for (int which = 0; which < 4; which++) {
+        for (int which = 0; which < 6; which++) {
             lens l = plain();
-            double *const k[] = {&l.k1, &l.k2, &l.p1, &l.p2};
+            double *const k[] = {&l.k1, &l.k2, &l.p1, &l.p2, &l.k3, &l.k4};
             *k[which] = value;
-            *k[(which + 1) % 4] = -value;
+            *k[(which + 1) % 6] = -value;
             fault why;
             ASSERT_TRUE(lens_check(&l, &why));
             image taken, straight;

@@ -167,6 +167,7 @@ TEST_F(Ply, RefusesNonFiniteValues) {
     for (size_t i = 0; i < ply_needed.size(); i++) {
         for (const float value : {std::nanf(""), infinity, -infinity}) {
             std::vector<float> rows(3 * ply_needed.size(), 1.0f);
+            rows[2 * ply_needed.size()] = 7;
             rows[ply_needed.size() + i] = value;
             Bytes file;
             file.put(ply_header("3", ply_needed));
@@ -186,6 +187,7 @@ TEST_F(Ply, RefusesNonFiniteValues) {
                 "dsplat: " + path + ": 1 Gaussians are not finite and left out (the first: ";
             EXPECT_EQ(testing::internal::GetCapturedStderr().find(said), limit ? std::string::npos : 0);
             ASSERT_EQ(got.count, limit ? 3 : 2);
+            EXPECT_EQ(got.mean[3 * (got.count - 1)], rows[2 * ply_needed.size()]);
             if (limit) { // an opacity of 1 or 0, a scale of 0
                 EXPECT_NEAR(opacity ? got.opacity_logit[1] : got.log_scale[3 + i - 7],
                             !opacity    ? std::log(1e-20)

@@ -3,6 +3,7 @@
 #ifndef TESTS_GAUSSIANS_TRANSFORMS_FOLDER_H
 #define TESTS_GAUSSIANS_TRANSFORMS_FOLDER_H
 
+#include "dataset.h"
 #include "files.h"
 #include "transforms.h"
 #include <array>
@@ -33,7 +34,11 @@ inline std::string replaced(std::string text, const std::string &from, const std
 
 class Transforms : public testing::Test {
   protected:
-    void TearDown() override { reconstruction_close(&got); }
+    void TearDown() override { reconstruction_close(&got), dataset_close(&data); }
+    bool load_data(const dataset_options &options) {
+        dataset_close(&data);
+        return dataset_load(folder.path.c_str(), &options, &data, &why);
+    }
     // Loads; warnings go to `warning`.
     bool load(fault *reason) {
         reconstruction_close(&got);
@@ -73,6 +78,7 @@ class Transforms : public testing::Test {
     TemporaryFolder folder;
     const std::string path = folder / "transforms.json";
     reconstruction got = {};
+    dataset data = {};
     fault why = {};
     std::string warning;
 };

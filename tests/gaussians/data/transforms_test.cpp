@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT
 #include "transforms_folder.h"
 #include "dataset_folder.h"
+#include "formats/scene_bytes.h"
 #include <cmath>
 
 TEST_F(Transforms, ReadsInstantNgp) {
     touch("images/b.jpg");
     touch("images/a.jpg");
-    ASSERT_TRUE(load(ngp + frame("./images/b.jpg", straight, ",\"sharpness\":31.7") + "," +
-                     frame("images/a.jpg", straight, ",\"fl_x\":50,\"w\":70,\"k1\":0") + "]}"))
+    ASSERT_TRUE(
+        load(ngp + frame("./images/b.jpg", straight, ",\"sharpness\":31.7") + "," +
+             frame("images/a.jpg", straight, ",\"fl_x\":50,\"w\":70,\"k1\":0,\"k3\":0.3,\"k4\":-0.4") + "]}"))
         << why.text;
     EXPECT_EQ(warning, "");
     ASSERT_EQ(got.view_count, 2u);
     EXPECT_EQ(got.point_count, 0u);
     EXPECT_STREQ(got.views[0].name, "images/a.jpg"); // by name
     EXPECT_STREQ(got.views[1].name, "images/b.jpg");
-    const lens &a = got.views[0].optics, &b = got.views[1].optics;
-    const double of_all[] = {80, 60, 100.5, 101, 40, 30.5, 0.1, -0.2, 0.01, 0.02}, // fl_x wins over the angle
-        of_a[] = {70, 60, 50, 101, 40, 30.5, 0, -0.2, 0.01, 0.02};                 // w, fl_x, k1 are its own
-    for (const auto &[l, expected] : {std::pair{&a, of_a}, {&b, of_all}}) {
-        const double read[] = {
-            double(l->width), double(l->height), l->fx, l->fy, l->cx, l->cy, l->k1, l->k2, l->p1, l->p2};
-        for (int k = 0; k < 10; k++) EXPECT_EQ(read[k], expected[k]) << k;
-    }
+    EXPECT_TRUE(got.views[0].optics.width == 70 && got.views[0].optics.height == 60); // its own, and of all
+    EXPECT_TRUE(got.views[1].optics.width == 80 && got.views[1].optics.height == 60);
+    // fl_x wins over the angle; the first has its own fl_x, k1, k3, k4.
+    const double expected[2][LENS_PARAMETERS] = {{50, 101, 40, 30.5, 0, -0.2, 0.01, 0.02, 0.3, -0.4},
+                                                 {100.5, 101, 40, 30.5, 0.1, -0.2, 0.01, 0.02, 0, 0}};
+    for (size_t i = 0; i < 2; i++)
+        for (int k = 0; k < LENS_PARAMETERS; k++)
+            EXPECT_EQ(*lens_value(&got.views[i].optics, &lens_parameters[k]), expected[i][k])
+                << i << " " << k;
     EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
 }
 
@@ -32,11 +35,7 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
         "{\"fl_x\":50,\"ply_file_path\":\"./sparse_pc.ply\",\"applied_transform\":[[0,1,0,0],"
         "[1,0,0,0],[0,0,-1,0]],\"frames\":[" +
         frame("a.png") + "]}";
-    const std::string header =
-        "element vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty "
-        "uint8 red\nproperty uint8 green\nproperty uint8 blue\nend_header\n";
-    write_bytes(folder / "sparse_pc.ply",
-                "ply\nformat ascii 1.0\n" + header + "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n");
+    write_bytes(folder / "sparse_pc.ply", ply_of_points("ascii", "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n"));
     const auto check = [&](uint8_t red) {
         ASSERT_TRUE(load(json)) << why.text;
         ASSERT_EQ(got.point_count, 2u);
@@ -110,8 +109,7 @@ TEST_F(Transforms, ReadsBlender) {
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
     const dataset_options options = options_of(1, {1, 1, 0});
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
     EXPECT_STREQ(data.views[0].name, "test/r_0.png");
     EXPECT_STREQ(data.views[1].name, "train/r_0.png");
@@ -129,18 +127,16 @@ TEST_F(Transforms, ReadsBlender) {
     // Over (255, 255, 0): nothing, all, a fifth.
     const uint8_t colors[3][3] = {{255, 255, 0}, {200, 100, 50}, {244, 224, 10}};
     for (size_t i = 0; i < 3; i++)
-        for (size_t c = 0; c < 3; c++) EXPECT_EQ(data.views[i].picture.pixels[c], colors[i][c]) << i << c;
+        for (size_t c = 0; c < 3; c++) EXPECT_EQ(data.views[i].picture.pixels[c], colors[i][c]) << i;
     dataset_hold_out(&data, 1); // the data's own choice stands
     EXPECT_FALSE(data.views[1].held_out);
-    dataset_close(&data);
 
     std::filesystem::remove(folder / "transforms_test.json");
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     EXPECT_EQ(data.view_count, 2u);
     EXPECT_EQ(data.views[1].alpha, nullptr);
     dataset_hold_out(&data, 2);
     EXPECT_TRUE(data.views[0].held_out);
-    dataset_close(&data);
 }
 
 // Straightened and downscaled with its picture.
@@ -155,8 +151,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
     dataset_options options = options_of(2, {1, 0, 0});
     options.keep_alpha = true;
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(data.views[1].alpha, nullptr);
@@ -170,7 +165,6 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
         varies |= view.alpha[i] != view.alpha[0];
     }
     EXPECT_TRUE(varies);
-    dataset_close(&data);
 }
 
 // Undistorted at full size, then averaged; the intrinsics divided.
@@ -188,8 +182,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
     const dataset_options options = options_of(4);
-    dataset data;
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     const dataset_view &view = data.views[0];
     EXPECT_EQ(view.camera.width, 20);
     EXPECT_EQ(view.camera.height, 15);
@@ -199,7 +192,6 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_EQ(view.camera.cy, 30.5f / 4);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
-    dataset_close(&data);
     image_close(&picture);
     image_close(&undistorted);
     image_close(&expected);
@@ -251,14 +243,12 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
                               "," + frame("b.png") + "]}");
     };
     const dataset_options options = options_of(1);
-    dataset data;
     describe("\"./m/of a.png\"");
-    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_TRUE(load_data(options)) << why.text;
     ASSERT_NE(data.views[0].mask, nullptr);
     EXPECT_STREQ(data.views[0].mask_path, "m/of a.png");
     for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
     EXPECT_EQ(data.views[1].mask, nullptr);
-    dataset_close(&data);
 }
 
 // Photographs with a lens, as transforms_load reads them.
@@ -376,4 +366,28 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
     write_bytes(train, "");
     EXPECT_FALSE(load(&why));
     EXPECT_TRUE(contains(why, train + ": at line 1")) << why.text;
+}
+
+// ---- as public reports have them
+
+// A mark of UTF-8 and paths of Windows.
+TEST_F(Transforms, ReadsFilesOfWindows) {
+    touch("images/a.png");
+    touch("images/a_mask.png");
+    ASSERT_TRUE(load("\xef\xbb\xbf" + ngp +
+                     frame(".\\\\images\\\\a.png", straight, ",\"mask_path\":\"images\\\\a_mask.png\"") +
+                     "]}"))
+        << why.text;
+    EXPECT_STREQ(got.views[0].name, "images/a.png");
+    EXPECT_STREQ(got.views[0].mask, "images/a_mask.png");
+}
+
+TEST_F(Transforms, TakesTheSplitOfNerfstudio) {
+    for (const char *name : {"a.png", "b.png", "c.png"}) touch(name);
+    ASSERT_TRUE(load(
+        "{\"fl_x\":9,\"train_filenames\":[\"a.png\"],\"val_filenames\":[\"./b.png\"],\"test_filenames\":[\"c.png\"],"
+        "\"frames\":[" +
+        frame("a.png") + "," + frame("./b.png") + "," + frame("c.png") + "]}"))
+        << why.text;
+    EXPECT_TRUE(!got.views[0].held_out && got.views[1].held_out && got.views[2].held_out);
 }

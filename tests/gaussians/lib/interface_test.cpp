@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What distwar_gs.h promises beyond the stages: the whole way as one call each, inputs that are given instead of
 // stored parameters, radii, visibility, and errors that say what is wrong.
+#include "filled_context.h"
 #include "kernel_frame.h"
 
 #include <algorithm>
@@ -9,12 +10,14 @@
 
 namespace {
 
-// A view of a scene with an image of its own and the rest in one block, and the stages to compare it with.
+// A view of a scene with an image of its own and splats in its memory, and the stages to compare it with.
 class whole_view {
   public:
     explicit whole_view(const scene_choice &choice)
         : stages(choice), color(sentinels(3 * stages.pixels())), transmittance(sentinels(stages.pixels())),
-          n_contrib(std::vector<uint32_t>(size_t(stages.pixels()), 12345)), view{}, gradient{} {
+          n_contrib(std::vector<uint32_t>(size_t(stages.pixels()), 12345)),
+          splat_grad(size_t(choice.count)), gradient{} {
+        gradient.splat_grad = splat_grad.data();
         view.gaussians = *stages.gaussians.get();
         view.sh_degree_used = choice.sh_degree_used;
         view.camera = stages.view.camera;
@@ -23,13 +26,7 @@ class whole_view {
         view.image.n_contrib = n_contrib.data();
     }
     gs_status forward(int64_t isect_capacity) {
-        gs_view_parts parts = {};
-        parts.splat_grad = 1, parts.strategy = DISTWAR_TREE;
-        size_t bytes = 0;
-        view.isect_capacity = isect_capacity;
-        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        block = std::make_unique<device_vector<char>>(bytes);
-        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
+        view.memory.isect_capacity = isect_capacity;
         return gs_forward(&view, NULL);
     }
     static std::vector<float> sentinels(int64_t size) { return std::vector<float>(size_t(size), 12345); }
@@ -37,8 +34,8 @@ class whole_view {
     kernel_frame stages;
     device_vector<float> color, transmittance;
     device_vector<uint32_t> n_contrib;
-    std::unique_ptr<device_vector<char>> block;
-    gs_view view;
+    device_vector<gs_splat_grad> splat_grad;
+    own_view view;
     gs_gradient gradient;
 };
 
@@ -62,19 +59,16 @@ TEST(Interface, ForwardIsTheStages) {
     }
 }
 
-TEST(Interface, PairsThatDoNotFitAreCountedAndNothingIsWritten) {
-    whole_view whole(some_scene);
-    const int64_t isects = whole.stages.view.ranges.isects;
-    for (const int64_t capacity : {int64_t(0), isects - 1}) {
-        EXPECT_EQ(whole.forward(capacity), GS_ISECTS_DO_NOT_FIT);
-        EXPECT_TRUE(last_error_has(std::to_string(isects).c_str())) << gs_last_error();
+TEST(Interface, ForwardMakesRoomForPairsThatDoNotFit) {
+    for (const int64_t missing : {int64_t(1), INT64_MAX}) {
+        whole_view whole(some_scene);
+        const int64_t isects = whole.stages.view.ranges.isects;
+        ASSERT_GS_OK(whole.forward(std::max(isects - missing, int64_t(0))));
         EXPECT_EQ(whole.view.isects_needed, isects);
-        EXPECT_EQ(whole.view.ranges.tile_begin, nullptr);
-        EXPECT_EQ(whole.color.read(), whole_view::sentinels(3 * whole.stages.pixels()));
-        EXPECT_EQ(whole.transmittance.read(), whole_view::sentinels(whole.stages.pixels()));
-        EXPECT_EQ(whole.n_contrib.read(), std::vector<uint32_t>(size_t(whole.stages.pixels()), 12345));
+        EXPECT_EQ(whole.view.memory.isect_capacity, isects + isects / 4);
+        EXPECT_EQ(whole.color.read(), whole.stages.color.read());
+        EXPECT_EQ(whole.n_contrib.read(), whole.stages.n_contrib.read());
     }
-    EXPECT_GS_OK(whole.forward(whole.view.isects_needed));
 }
 
 TEST(Interface, BackwardIsTheStages) {
@@ -127,92 +121,106 @@ TEST(Interface, ViewsThatCannotBeAreRefused) {
     const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
     whole.gradient.color = color_gradient.data();
     whole.gradient.gaussians = *gradients.get();
-    const device_vector<gs_splat> splats(static_cast<size_t>(some_scene.count));
     const auto refused = [](gs_status status, const char *text) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_TRUE(last_error_has(text)) << gs_last_error();
     };
     const auto backward = [&] { return gs_backward(&whole.view, &whole.gradient, {DISTWAR_BFLY, 0}, NULL); };
-    refused(gs_forward(NULL, NULL), "gs_project: view must be given");
-    refused(gs_forward(&whole.view, NULL), "gs_project: splats");
-    whole.view.splats = splats.data();
-    refused(gs_forward(&whole.view, NULL), "gs_bin: the workspace");
+    refused(gs_forward(NULL, NULL), "gs_forward: view must be given");
+    refused(gs_project(&whole.view, NULL), "gs_project: splats");
     refused(backward(), "gs_render_backward: the view has no lists");
     ASSERT_GS_OK(whole.forward(100000));
     EXPECT_GS_OK(backward());
-    whole.view.workspace_bytes--;
-    refused(gs_forward(&whole.view, NULL), "gs_bin: the workspace");
-    whole.view.workspace_bytes++;
-    whole.gradient.splat_grad_bytes--;
-    refused(backward(), "gs_render_backward: splat_grad_bytes");
-    whole.gradient.splat_grad_bytes++;
-    whole.view.isect_capacity = -1;
-    refused(gs_forward(&whole.view, NULL), "gs_bin: isect_capacity");
+    for (const int64_t capacity : {int64_t(-1), (int64_t(1) << 40) + 1})
+        refused(whole.forward(capacity), "gs_forward: isect_capacity");
+    whole.view.memory.isect_capacity = 100000;
     whole.view.camera.height = 0;
     refused(gs_forward(&whole.view, NULL), "width and height");
 }
 
-TEST(Interface, ABlockHoldsThePartsSideBySide) {
-    const kernel_frame stages(some_scene);
-    gs_view view = stages.view;
-    const size_t count = size_t(some_scene.count), pixels = size_t(stages.pixels());
-    size_t binning = 0, bytes = 0, without = 0;
-    ASSERT_GS_OK(gs_bin_bytes(&view, &binning));
-    ASSERT_GS_OK(gs_view_bytes(&view, NULL, &without));
-    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
-        for (const int image : {0, 1})
-            for (const int with_splat_grad : {0, 1}) {
-                gs_view_parts parts = {};
-                parts.image = image, parts.splat_grad = with_splat_grad, parts.strategy = strategy;
-                ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-                EXPECT_TRUE(image || with_splat_grad ? bytes > without : bytes == without);
-                const device_vector<char> block(bytes);
-                gs_image image_before = stages.view.image;
-                image_before.depth = stages.depth.data();
-                view.image = image_before;
-                gs_gradient gradient = {};
-                ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
-                size_t splat_grad = 0;
-                ASSERT_GS_OK(gs_splat_grad_bytes(int64_t(count), 3, strategy, &splat_grad));
-                EXPECT_EQ(gradient.splat_grad != NULL, with_splat_grad != 0);
-                EXPECT_EQ(gradient.splat_grad_bytes, with_splat_grad ? splat_grad : 0);
-                EXPECT_EQ(view.image.color != image_before.color, image != 0);
-                EXPECT_EQ(view.image.depth, image_before.depth);
-                EXPECT_EQ(view.workspace_bytes, binning);
-                // Every part is aligned, inside the block, and ends before the next begins.
-                struct part {
-                    const void *begin;
-                    size_t bytes;
-                };
-                std::vector<part> all = {{view.splats, count * sizeof(gs_splat)}, {view.workspace, binning}};
-                if (image)
-                    all.insert(all.end(), {{view.image.color, 3 * pixels * sizeof(float)},
-                                           {view.image.transmittance, pixels * sizeof(float)},
-                                           {view.image.n_contrib, pixels * sizeof(uint32_t)}});
-                if (with_splat_grad) all.push_back({gradient.splat_grad, splat_grad});
-                std::sort(all.begin(), all.end(),
-                          [](const part &a, const part &b) { return a.begin < b.begin; });
-                const char *end = block.data();
-                for (const part &one : all) {
-                    const char *begin = static_cast<const char *>(one.begin);
-                    EXPECT_GE(begin, end);
-                    EXPECT_EQ((begin - block.data()) % 16, 0);
-                    end = begin + one.bytes;
-                }
-                EXPECT_LE(end, block.data() + bytes);
-                EXPECT_EQ(gs_view_place(&view, &gradient, &parts, block.data(), bytes - 256),
-                          GS_INVALID_ARGUMENT);
-                EXPECT_TRUE(last_error_has("gs_view_place: the block")) << gs_last_error();
-                EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes),
-                          with_splat_grad ? GS_INVALID_ARGUMENT : GS_OK);
+// Arrays that are NULL lie in the view's memory, side by side; those of the caller stay.
+TEST(Interface, AViewHasTheArraysThatItsCallerHasNot) {
+    for (const int given : {0, 1, 2}) {
+        const kernel_frame stages(some_scene);
+        filled_context context;
+        own_view view(stages.view, context);
+        const size_t count = size_t(some_scene.count), pixels = size_t(stages.pixels());
+        view.ranges = {};
+        if (given == 0) view.splats = NULL, view.image = {};
+        if (given == 1) view.splats = NULL, view.image.transmittance = NULL;
+        for (const int pass : {1, 2}) {
+            ASSERT_GS_OK(gs_forward(&view, context)) << pass;
+            const struct {
+                const void *at, *of_caller;
+                size_t bytes;
+                bool is_given;
+            } all[] = {
+                {view.splats, stages.view.splats, count * sizeof(gs_splat), given == 2},
+                {view.image.color, stages.view.image.color, 3 * pixels * sizeof(float), given > 0},
+                {view.image.transmittance, stages.view.image.transmittance, pixels * sizeof(float),
+                 given == 2},
+                {view.image.n_contrib, stages.view.image.n_contrib, pixels * sizeof(uint32_t), given > 0},
+                {view.ranges.tile_begin, NULL, 13 * sizeof(int64_t), false},
+                {view.ranges.tile_order, NULL, 12 * sizeof(uint32_t), false},
+                {view.ranges.splat_index, NULL, size_t(view.ranges.isects) * sizeof(uint32_t), false}};
+            const char *const memory = static_cast<const char *>(view.memory.memory);
+            std::vector<std::pair<const char *, size_t>> inside;
+            for (const auto &part : all) {
+                const char *const at = static_cast<const char *>(part.at);
+                if (part.is_given)
+                    EXPECT_EQ(at, part.of_caller);
+                else
+                    inside.emplace_back(at, part.bytes);
             }
-    gs_view_parts cub = {};
-    cub.splat_grad = 1, cub.strategy = DISTWAR_CUB;
-    EXPECT_EQ(gs_view_bytes(&view, &cub, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_TRUE(last_error_has("strategy cub is not supported")) << gs_last_error();
-    EXPECT_EQ(gs_view_bytes(&view, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_view_bytes(NULL, NULL, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_TRUE(last_error_has("gs_view_bytes: view must be given")) << gs_last_error();
+            std::sort(inside.begin(), inside.end());
+            const char *end = memory;
+            for (const auto &[at, bytes] : inside) {
+                EXPECT_GE(at, end);
+                EXPECT_EQ((at - memory) % 16, 0);
+                end = at + bytes;
+            }
+            EXPECT_LE(end, memory + view.memory.bytes);
+            std::vector<float> color(3 * pixels);
+            device_download(color.data(), view.image.color, color.size() * sizeof(float));
+            EXPECT_EQ(color, stages.color.read());
+        }
+        gs_view_free(&view, context);
+        EXPECT_EQ(view.memory.memory, nullptr);
+        EXPECT_EQ(view.splats, given == 2 ? stages.view.splats : nullptr);
+        EXPECT_EQ(view.image.color, given > 0 ? stages.view.image.color : nullptr);
+    }
+}
+
+TEST(Interface, APassThatIsReservedAllocatesNothing) {
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
+        const kernel_frame stages(some_scene);
+        filled_context context;
+        own_view view(stages.view, context);
+        view.splats = NULL, view.image = {}, view.ranges = {};
+        ASSERT_GS_OK(gs_reserve(&view, strategy, stages.view.ranges.isects, context));
+        const int before = context.allocations;
+        EXPECT_EQ(before, 2);
+        const size_t pixels = size_t(stages.pixels());
+        const device_vector<float> d_color(3 * pixels);
+        const device_vector<uint8_t> target(3 * pixels);
+        const device_vector<double> result(3);
+        const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(some_scene.count));
+        const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
+        ASSERT_GS_OK(gs_forward(&view, context));
+        const gs_loss_image image = {
+            {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
+            result.data(),
+            d_color.data()};
+        EXPECT_GS_OK(gs_loss(&image, 1, context));
+        gs_gradient gradient = {};
+        gradient.color = d_color.data(), gradient.splat_grad = splat_grad.data();
+        gradient.gaussians = *gradients.get();
+        EXPECT_GS_OK(gs_backward(&view, &gradient, {strategy, 0}, context));
+        EXPECT_EQ(context.allocations, before);
+        EXPECT_EQ(gs_reserve(&view, DISTWAR_CUB, 1, context), GS_INVALID_ARGUMENT);
+        EXPECT_TRUE(last_error_has("gs_reserve: strategy cub is not supported")) << gs_last_error();
+        EXPECT_EQ(gs_reserve(NULL, strategy, 1, context), GS_INVALID_ARGUMENT);
+    }
 }
 
 // One Gaussian in front of a camera of 32 x 32 pixels.

@@ -88,7 +88,8 @@ reference_gaussians device_gaussians::read() const {
 kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
     : choice(choice_), context(context_), scene(scene_of(choice)), gaussians(scene.gaussians),
       splats(size_t(choice.count)), color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
-      depth(size_t(pixels())), median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
+      depth(size_t(pixels())), median_depth(size_t(pixels())), n_contrib(size_t(pixels())),
+      kept({}, context), view{} {
     view.gaussians = *gaussians.get();
     view.camera = reference_camera_to_floats(&scene.camera);
     view.sh_degree_used = choice.sh_degree_used;
@@ -96,16 +97,8 @@ kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
     view.splats = splats.data();
     view.image.color = color.data(), view.image.transmittance = transmittance.data();
     view.image.n_contrib = n_contrib.data();
-    EXPECT_GS_OK(gs_project(&view, context));
-    for (int attempt = 0; attempt < 2; attempt++, view.isect_capacity = view.isects_needed) {
-        EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
-        workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
-        view.workspace = workspace->data();
-        const gs_status status = gs_bin(&view, context);
-        if (status == GS_OK) break;
-        EXPECT_EQ(status, GS_ISECTS_DO_NOT_FIT) << gs_last_error();
-    }
-    EXPECT_GS_OK(gs_render(&view, context));
+    EXPECT_GS_OK(gs_forward(&view, context));
+    kept.memory = view.memory, view.memory = {};
 }
 
 kernel_frame::~kernel_frame() {
@@ -117,16 +110,12 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
                                           const gs_gradient &extras) const {
     const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
     gs_gradient gradient = extras;
-    EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, view.gaussians.channels, policy.strategy,
-                                     &gradient.splat_grad_bytes));
-    const device_vector<float> splat_grad(gradient.splat_grad_bytes / sizeof(float));
+    const device_vector<float> splat_grad(size_t(choice.count * GS_SPLAT_GRAD_STRIDE));
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, context));
-    std::vector<float> out(size_t(choice.count * GS_SPLAT_GRAD_STRIDE)); // not what the strategy needs behind
-    device_download(out.data(), splat_grad.data(), out.size() * sizeof(float));
-    return out;
+    return splat_grad.read();
 }
 
 reference_decisions kernel_frame::decisions() const {

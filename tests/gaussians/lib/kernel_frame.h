@@ -44,6 +44,18 @@ inline void PrintTo(const scene_choice &c, std::ostream *out) {
          << ", " << gs_name(GS_NAMES_CAMERAS, c.model);
 }
 
+// A view with memory of its own, which it gives back.
+struct own_view : gs_view {
+    explicit own_view(const gs_view &like = {}, gs_context *context = NULL)
+        : gs_view(like), context(context) {
+        memory = {};
+    }
+    ~own_view() { gs_view_free(this, context); }
+    own_view(const own_view &) = delete;
+    own_view &operator=(const own_view &) = delete;
+    gs_context *context;
+};
+
 // The constructor runs every stage up to the image.
 class kernel_frame {
   public:
@@ -57,17 +69,17 @@ class kernel_frame {
     reference_scene scene;
     device_gaussians gaussians;
     device_vector<gs_splat> splats;
-    std::unique_ptr<device_vector<char>> workspace;
     device_vector<float> color, transmittance, depth, median_depth;
     device_vector<uint32_t> n_contrib;
-    gs_view view; // of the members above
+    own_view kept; // has the memory of the lists
+    gs_view view;  // of the members above, without that memory
 
     int64_t pixels() const { return int64_t(choice.width) * choice.height; }
     // Moments of all splats. Takes depth_gradient and abs_mean2d of `extras`, device; the latter is not written.
     std::vector<float> backward(const std::vector<float> &color_gradient,
                                 const std::vector<float> &alpha_gradient, distwar_policy policy,
                                 const gs_gradient &extras = {}) const;
-    // What the kernels decided: culling and colour signs from the splats, lists from the workspace, every
+    // What the kernels decided: culling and colour signs from the splats, lists from the view, every
     // pixel's path from a replay of the blend. The clamps of ratios, which the kernels do not report, are the
     // reference's own.
     reference_decisions decisions() const;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What lies in outputs and workspaces before a call does not count: the same bits whatever they are filled with.
+// What lies in outputs and in the memory of a context before a call does not count: the same bits whatever they are filled
+// with.
+#include "filled_context.h"
 #include "kernel_frame.h"
 #include <string>
 
@@ -7,25 +9,25 @@ namespace {
 
 struct mode {
     const char *name;
-    int views, channels;   // views 0: one camera, not in gs_views
-    bool queued, overflow; // overflow: of the room for pairs
+    int views, channels; // views 0: one camera, not in gs_views
+    bool overflow;       // of the room for pairs
 };
 
 // All that a step writes, byte by byte; memory is filled with `pattern` first.
 class filled_step {
   public:
     filled_step(const mode &m, const kernel_frame &frame, const std::vector<gs_camera> &cameras, char pattern)
-        : pattern(pattern), count(size_t(frame.choice.count)), channels(m.channels), view(frame.view) {
+        : pattern(pattern), count(size_t(frame.choice.count)), channels(m.channels), context(pattern),
+          view(frame.view, context) {
         const size_t views = size_t(m.views ? m.views : 1), pixels = views * size_t(frame.pixels());
-        view.ranges = {}, view.workspace = NULL;
+        view.ranges = {}, view.image = {};
         if (m.views) view.views = {m.views, cameras.data()};
-        view.isect_capacity = m.overflow ? frame.view.ranges.isects / 2 : 20 * frame.view.ranges.isects;
+        view.memory.isect_capacity =
+            m.overflow ? frame.view.ranges.isects / 2 : 20 * frame.view.ranges.isects;
         if (channels != GS_CHANNELS) {
             colors = std::make_unique<device_vector<float>>(random_floats(3, count * size_t(channels), 0, 1));
             view.gaussians.color = colors->data(), view.gaussians.channels = channels;
         }
-        const device_vector<gs_bin_report> report(std::vector<gs_bin_report>(1));
-        if (m.queued) view.report = report.data();
         const device_vector<float> d_color(random_floats(4, size_t(channels) * pixels, -1, 1)),
             d_alpha(random_floats(5, pixels, -1, 1)), d_depth(random_floats(6, pixels, -1, 1));
         gradient.color = d_color.data(), gradient.alpha = d_alpha.data(), gradient.depth = d_depth.data();
@@ -43,26 +45,19 @@ class filled_step {
             gradient.gaussians.sh = output<float>(size_t(3 * (g.sh_degree + 1) * (g.sh_degree + 1)) * count);
         else
             gradient.gaussians.color = output<float>(size_t(channels) * count);
-        gs_view_parts parts = {};
-        parts.image = parts.splat_grad = 1, parts.strategy = DISTWAR_FIXED;
-        parts.camera_gradient = m.views == 0;
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, filled(bytes), bytes));
+        view.splats = output<gs_splat>(views * count);
+        gradient.splat_grad = output<gs_splat_grad>(views * count);
+        if (m.views == 0) gradient.camera = output<gs_camera_gradient>(1);
+        EXPECT_GS_OK(gs_project(&view, context));
+        EXPECT_GS_OK(gs_bin(&view, context));
+        EXPECT_GS_OK(gs_render(&view, context));
         outputs.push_back({view.image.color, size_t(channels) * pixels * sizeof(float)});
         outputs.push_back({view.image.transmittance, pixels * sizeof(float)});
         if (!m.overflow) outputs.push_back({view.image.n_contrib, pixels * sizeof(uint32_t)});
-        outputs.push_back({view.splats, views * count * sizeof(gs_splat)});
-        outputs.push_back({gradient.splat_grad, views * count * sizeof(gs_splat_grad)});
-        if (gradient.camera) outputs.push_back({gradient.camera, sizeof *gradient.camera});
-
-        EXPECT_GS_OK(gs_forward(&view, NULL));
-        if (m.queued && !m.overflow) {
-            gs_bin_report found = report.read()[0];
-            view.report = &found;
-            EXPECT_GS_OK(gs_bin_wait(&view, NULL));
+        if (!m.overflow) {
+            EXPECT_GS_OK(gs_settle(&view, context));
         }
-        EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
+        EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, context));
         for (const auto &[from, size] : outputs) {
             written.emplace_back(size, '\0');
             device_download(written.back().data(), from, size);
@@ -85,7 +80,8 @@ class filled_step {
     char pattern;
     size_t count;
     int channels;
-    gs_view view;
+    filled_context context;
+    own_view view;
     gs_gradient gradient{};
     std::unique_ptr<device_vector<float>> colors;
     std::vector<std::unique_ptr<device_vector<char>>> memory;
@@ -96,13 +92,11 @@ TEST(Memory, WhatItHoldsBeforeACallDoesNotCount) {
     const kernel_frame frame({21, 160, 2, 2, 61, 47});
     std::vector<gs_camera> cameras(3, frame.view.camera);
     for (size_t v = 0; v < cameras.size(); v++) cameras[v].translation[0] += 0.1f * float(v);
-    const mode modes[] = {{"waiting", 0, 3, false, false},
-                          {"queued", 0, 3, true, false},
-                          {"overflow", 0, 3, true, true},
-                          {"views", 3, 3, false, false},
-                          {"queued views", 3, 3, true, false},
-                          {"5 channels", 0, 5, false, false},
-                          {"queued, 31 channels", 0, 31, true, false}};
+    const mode modes[] = {{"one camera", 0, 3, false},
+                          {"overflow", 0, 3, true},
+                          {"views", 3, 3, false},
+                          {"5 channels", 0, 5, false},
+                          {"31 channels", 0, 31, false}};
     for (const mode &m : modes) {
         const filled_step expected(m, frame, cameras, 0);
 #ifdef DISTWAR_SANITIZE // which looks at addresses, the same for every pattern

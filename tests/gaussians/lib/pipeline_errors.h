@@ -45,9 +45,8 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     EXPECT_GS_OK(gs_loss(&image, 1, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
-    EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.splat_grad_bytes));
-    const device_vector<char> splat_grad(gradient.splat_grad_bytes);
-    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
+    const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(choice.count));
+    gradient.splat_grad = splat_grad.data();
     gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
     const device_vector<char> d_camera(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
     gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());

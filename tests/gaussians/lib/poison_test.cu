@@ -13,16 +13,12 @@ struct outcome {
 
 // All that a step makes of the frame's Gaussians as they are now, by sums that do not depend on the order.
 outcome step_of(const kernel_frame &frame) {
-    gs_view view = frame.view;
-    view.ranges = {}, view.workspace = NULL;
-    view.isect_capacity = frame.choice.count * frame.view.ranges.tiles_x * frame.view.ranges.tiles_y;
-    gs_view_parts parts = {};
-    parts.image = parts.splat_grad = parts.camera_gradient = 1, parts.strategy = DISTWAR_FIXED;
+    own_view view(frame.view);
+    view.ranges = {}, view.splats = NULL, view.image.color = NULL;
+    const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(frame.choice.count));
+    const device_vector<gs_camera_gradient> camera(1);
     gs_gradient gradient = {};
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-    const device_vector<char> block(bytes);
-    EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+    gradient.splat_grad = splat_grad.data(), gradient.camera = camera.data();
     const device_vector<float> d_color(random_floats(1, size_t(3 * frame.pixels()), -1, 1)),
         d_alpha(random_floats(2, size_t(frame.pixels()), -1, 1)), mean2d(size_t(2 * frame.choice.count));
     const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree, frame.choice.color,

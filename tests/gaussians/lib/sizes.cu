@@ -156,20 +156,10 @@ int main(int argc, char **argv) {
     view.image.color = allocate<float>(w.channels * pixels);
     view.image.transmittance = allocate<float>(pixels), view.image.n_contrib = allocate<uint32_t>(pixels);
     double began = now();
-    must(gs_project(&view, NULL));
-    for (int attempt = 0; attempt < 2; attempt++) {
-        must(gs_bin_bytes(&view, &view.workspace_bytes));
-        device_free(view.workspace);
-        view.workspace = device_allocate(view.workspace_bytes);
-        const gs_status status = gs_bin(&view, NULL);
-        if (status != GS_ISECTS_DO_NOT_FIT) must(status);
-        if (status == GS_OK) break;
-        view.isect_capacity = view.isects_needed;
-    }
-    must(gs_render(&view, NULL));
+    must(gs_forward(&view, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());
     printf("  %lld pairs, %.1f GB for lists, %.2f s forward\n", (long long)view.ranges.isects,
-           double(view.workspace_bytes) / 1e9, now() - began);
+           double(view.memory.bytes) / 1e9, now() - began);
 
     const int tiles_x = view.ranges.tiles_x, tiles = tiles_x * view.ranges.tiles_y;
     const std::vector<int64_t> begin = read(view.ranges.tile_begin, tiles + 1);
@@ -192,9 +182,7 @@ int main(int argc, char **argv) {
                             std::min(x0 + GS_TILE_SIZE, width), std::min(y0 + GS_TILE_SIZE, height)));
     }
     gradient.color = d_color, gradient.gaussians = sets[1];
-    must(gs_splat_grad_bytes(n, w.channels, DISTWAR_TREE, &gradient.splat_grad_bytes));
-    gradient.splat_grad =
-        reinterpret_cast<gs_splat_grad *>(allocate<char>(int64_t(gradient.splat_grad_bytes)));
+    gradient.splat_grad = allocate<gs_splat_grad>(n);
     began = now();
     must(gs_backward(&view, &gradient, {DISTWAR_TREE, 8}, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());
@@ -359,7 +347,7 @@ int main(int argc, char **argv) {
            "Gaussians with a gradient, less those that should have one", double(rows) - double(reached),
            double(reached / 100 + 2));
     printf("  %.1f s for the reference; %s\n", now() - began, faults ? "FAILED" : "right");
-    device_free(view.workspace);
+    gs_view_free(&view, NULL);
     for (void *const memory : taken) device_free(memory);
     return faults ? 1 : 0;
 }

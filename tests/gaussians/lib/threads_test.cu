@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libdistwar_gs called by several threads at once, each with a view, a workspace and a stream of its own: the bits of one thread,
+// libdistwar_gs called by several threads at once, each with a view and a context of its own: the bits of one thread,
 // and each thread's own errors.
 #include "kernel_frame.h"
 #include <string>

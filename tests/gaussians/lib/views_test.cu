@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Several cameras in one call: the bits of single calls, and the sum of their gradients.
+#include "filled_context.h"
 #include "kernel_frame.h"
 #include <algorithm>
 #include <cmath>
@@ -30,20 +31,15 @@ std::vector<gs_camera> cameras_around(const gs_camera &first, int count) {
 // A view with memory of its own.
 class placed_view {
   public:
-    placed_view(const gs_view &like, const scene_choice &choice, distwar_policy policy,
-                gs_bin_report *report = nullptr)
+    placed_view(const gs_view &like, const scene_choice &choice, distwar_policy policy)
         : view(like), policy(policy),
           gradients(choice.count, choice.sh_degree, choice.color, choice.covariance) {
         views = std::max(view.views.count, 1);
-        view.ranges = {};
-        view.report = report;
-        view.isect_capacity = 60000;
-        gs_view_parts parts = {};
-        parts.image = parts.splat_grad = 1, parts.strategy = policy.strategy;
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        block = std::make_unique<device_vector<char>>(bytes);
-        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
+        seen = std::make_unique<device_vector<gs_splat>>(size_t(views * choice.count));
+        sums = std::make_unique<device_vector<gs_splat_grad>>(size_t(views * choice.count));
+        view.ranges = {}, view.splats = seen->data(), gradient.splat_grad = sums->data();
+        view.image.color = view.image.transmittance = NULL, view.image.n_contrib = NULL;
+        view.memory.isect_capacity = 60000;
         mean2d = std::make_unique<device_vector<float>>(size_t(2 * views * choice.count));
         gradient.gaussians = *gradients.get();
         gradient.mean2d = mean2d->data();
@@ -75,11 +71,12 @@ class placed_view {
         return out;
     }
 
-    gs_view view;
+    own_view view;
     distwar_policy policy;
     device_gaussians gradients;
     gs_gradient gradient{};
-    std::unique_ptr<device_vector<char>> block;
+    std::unique_ptr<device_vector<gs_splat>> seen;
+    std::unique_ptr<device_vector<gs_splat_grad>> sums;
     std::unique_ptr<device_vector<float>> mean2d;
     int views;
 };
@@ -237,16 +234,18 @@ TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
     like.views = {4, cameras.data()};
     std::vector<double> expected;
     std::vector<float> picture;
-    const device_vector<gs_bin_report> report(std::vector<gs_bin_report>(1)); // of every other frame
     for (const distwar_strategy strategy :
          {DISTWAR_TREE, DISTWAR_ATOMIC, DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_BLOCK, DISTWAR_FIXED})
         for (const int pixels : {1, 2, 4}) {
             const bool waits = pixels == 2;
-            placed_view all(like, some_scene, {strategy, 0}, waits ? nullptr : report.data());
+            placed_view all(like, some_scene, {strategy, 0});
             const device_vector<float> d_color(random_floats(7, size_t(12 * all.pixels()), -1, 1));
             all.gradient.color = d_color.data();
             ASSERT_GS_OK(gs_project(&all.view, NULL));
             ASSERT_GS_OK(gs_bin(&all.view, NULL));
+            if (waits) {
+                ASSERT_GS_OK(gs_settle(&all.view, NULL));
+            }
             const int tiles = 4 * all.view.ranges.tiles_x * all.view.ranges.tiles_y;
             all.view.ranges.pixels_per_thread = pixels;
             all.view.ranges.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
@@ -264,14 +263,16 @@ TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 3);
     gs_view like = frame.view;
     like.views = {3, cameras.data()};
-    const device_vector<gs_bin_report> report(std::vector<gs_bin_report>(1));
-    placed_view all(like, some_scene, {DISTWAR_TREE, 0}, report.data());
+    placed_view all(like, some_scene, {DISTWAR_TREE, 0});
     const device_vector<float> d_color(std::vector<float>(size_t(9 * all.pixels()), 1));
     all.gradient.color = d_color.data();
-    all.view.isect_capacity = frame.view.ranges.isects; // those of one view
-    ASSERT_GS_OK(gs_forward(&all.view, NULL));
+    all.view.memory.isect_capacity = frame.view.ranges.isects; // those of one view
+    ASSERT_GS_OK(gs_project(&all.view, NULL));
+    ASSERT_GS_OK(gs_bin(&all.view, NULL));
+    ASSERT_GS_OK(gs_render(&all.view, NULL));
     ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, all.policy, NULL));
-    EXPECT_GT(report.read()[0].isects_needed, all.view.isect_capacity);
+    EXPECT_EQ(gs_settle(&all.view, NULL), GS_ISECTS_DO_NOT_FIT);
+    EXPECT_GT(all.view.isects_needed, frame.view.ranges.isects);
     for (const float value : all.color()) ASSERT_TRUE(std::isnan(value));
     for (const float value : all.transmittance()) ASSERT_TRUE(std::isnan(value));
     for (const double value : all.gradient_values()) ASSERT_EQ(value, 0);
@@ -288,20 +289,20 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
         EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
     };
     all.view.views.count = GS_MAX_VIEWS + 1;
-    refused(gs_forward(&all.view, NULL), "gs_project: views.count must be in 0..32");
+    refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
     all.view.views.count = -1;
-    refused(gs_forward(&all.view, NULL), "gs_project: views.count must be in 0..32");
+    refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
     all.view.views = {2, NULL};
-    refused(gs_forward(&all.view, NULL), "gs_project: views.cameras must be given");
+    refused(gs_forward(&all.view, NULL), "gs_forward: views.cameras must be given");
     all.view.views = {2, cameras.data()};
     cameras[1].width--;
-    refused(gs_forward(&all.view, NULL), "gs_project: all cameras must have the size of gs_view.camera");
+    refused(gs_forward(&all.view, NULL), "gs_forward: all cameras must have the size of gs_view.camera");
     cameras[1].width++;
     cameras[1].fx = 0;
     refused(gs_forward(&all.view, NULL), "gs_project: fx, fy and near_plane must be positive");
     cameras[1].fx = cameras[0].fx;
     all.view.gaussians.count = INT32_MAX / 2 + 1;
-    refused(gs_forward(&all.view, NULL), "gs_project: count of Gaussians times cameras");
+    refused(gs_forward(&all.view, NULL), "gs_forward: count of Gaussians times cameras");
     all.view.gaussians.count = some_scene.count;
     ASSERT_GS_OK(gs_forward(&all.view, NULL));
     all.view.views.count = 3;
@@ -327,16 +328,14 @@ TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};
-    size_t bytes = 0, one = 0;
-    gs_view_parts parts = {};
-    parts.image = parts.splat_grad = 1, parts.strategy = DISTWAR_FIXED;
-    ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+    gs_view all = {}, one = {};
+    const double bytes = reserved_bytes(view, DISTWAR_FIXED, 0, &all);
     view.views = {};
-    ASSERT_GS_OK(gs_view_bytes(&view, &parts, &one));
+    reserved_bytes(view, DISTWAR_FIXED, 0, &one);
     const double pixels = double(GS_MAX_SIZE) * GS_MAX_SIZE;
-    EXPECT_GT(double(bytes), 32 * (20 * pixels + double(view.gaussians.count) * 48));
-    EXPECT_LE(bytes, 32 * one);
-    EXPECT_GT(double(bytes), 31.9 * double(one));
+    EXPECT_GT(bytes, 32 * (20 * pixels + double(view.gaussians.count) * (48 + 12 * 8)));
+    EXPECT_LE(all.memory.bytes, 32 * one.memory.bytes);
+    EXPECT_GT(double(all.memory.bytes), 31.9 * double(one.memory.bytes));
 }
 
 } // namespace views_test

@@ -8,11 +8,8 @@ namespace lm_tests {
 // A cache on the device of a frame's view.
 struct cached {
     explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 2)), cache{} {
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
-        const device_vector<char> workspace(bytes);
         cache.begin = begin.data();
-        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, workspace.data(), bytes, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, &cache, NULL));
         pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
         derivatives = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
         cache.pixel = pixel->data();
@@ -137,24 +134,16 @@ TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_STREQ(gs_last_error(), text);
     };
-    size_t bytes = 0;
-    refused(gs_lm_cache_bytes(-1, &bytes), "gs_lm_cache_bytes: count must be in 0..2^31 - 2");
-    refused(gs_lm_cache_bytes(32, NULL), "gs_lm_cache_bytes: bytes must be given");
-    ASSERT_GS_OK(gs_lm_cache_bytes(32, &bytes));
     gs_lm_cache cache = {};
-    refused(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL),
+    refused(gs_lm_cache_begin(&frame.view, &cache, NULL),
             "gs_lm_cache_begin: cache and its begin must be given");
     const device_vector<int64_t> begin(34);
-    const device_vector<char> workspace(bytes);
     cache.begin = begin.data();
-    const std::string small =
-        "gs_lm_cache_begin: the workspace is NULL or smaller than " + std::to_string(bytes) + " bytes";
-    refused(gs_lm_cache_begin(&frame.view, NULL, bytes, &cache, NULL), small.c_str());
     gs_view unblended = frame.view;
     unblended.image.n_contrib = NULL;
-    refused(gs_lm_cache_begin(&unblended, workspace.data(), bytes, &cache, NULL),
+    refused(gs_lm_cache_begin(&unblended, &cache, NULL),
             "gs_lm_cache_begin: transmittance and n_contrib of the image must be given");
-    ASSERT_GS_OK(gs_lm_cache_begin(&frame.view, workspace.data(), bytes, &cache, NULL));
+    ASSERT_GS_OK(gs_lm_cache_begin(&frame.view, &cache, NULL));
     refused(gs_lm_cache_fill(&frame.view, &cache, NULL),
             "gs_lm_cache_fill: the arrays of the cache and the splats must be given");
     cache.pairs = 0;

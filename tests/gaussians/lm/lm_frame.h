@@ -92,7 +92,6 @@ struct lm_frame : kernel_frame {
         gs_gradient gradient = {};
         gradient.color = picture;
         gradient.splat_grad = splat_grad.data();
-        gradient.splat_grad_bytes = size_t(choice.count) * sizeof(gs_splat_grad);
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
         return to_parameters();
     }

@@ -13,26 +13,41 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <sstream>
+
+using namespace std::string_literals;
 
 class Program : public ProgramTest {
   protected:
     outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
-};
-
-// The first value in the strategy's row of the demo's table.
-inline double table_value(const std::string &text, const std::string &strategy,
-                          const std::string &threshold) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string first, second;
-        double value;
-        if (words >> first >> second >> value && first == strategy && second == threshold) return value;
+    // The words of a command line; @NAME is a path in the test's folder.
+    std::vector<std::string> words(const std::string &line) const {
+        std::istringstream text(line);
+        std::vector<std::string> all;
+        for (std::string word; text >> word;)
+            all.push_back(word[0] == '@' ? at(word.c_str() + 1).string() : word);
+        return all;
     }
-    return NAN;
-}
+    outcome dsplat(const std::string &line) const { return splat(words(line)); }
+    struct refusal {
+        std::string line;
+        int code;
+        std::string says; // on stderr
+    };
+    // Each is refused with its words, and leaves no file.
+    void refuses(const std::vector<refusal> &table) const {
+        const size_t files = files_in_folder();
+        for (const refusal &row : table) {
+            const outcome run = dsplat(row.line);
+            EXPECT_EQ(run.code, row.code) << row.line;
+            EXPECT_EQ(run.out, "") << row.line;
+            EXPECT_CONTAINS(run.err, row.says);
+            EXPECT_EQ(files_in_folder(), files) << row.line << ": something was left behind";
+        }
+    }
+};
 
 class bytes {
     std::ofstream file;

@@ -12,8 +12,8 @@ namespace parts_kernels_test {
 
 TEST(PartsKernels, RowsOfTilesAreThoseOfTheWholeImage) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});
-    gs_view view = frame.view;
-    view.ranges = {};
+    own_view view(frame.view);
+    view.ranges = {}, view.memory.isect_capacity = 100000;
     const std::vector<float> whole = frame.color.read();
     for (const gs_rows rows : {gs_rows{0, 1}, gs_rows{1, 3}, gs_rows{2, 2}, gs_rows{0, 3}}) {
         view.rows = rows;
@@ -50,7 +50,9 @@ TEST(PartsKernels, LengthsHaveTheLongestList) {
     ASSERT_LT(length(order.front()), length(order.back()));
     device_upload(ranges.tile_order, order.data(), order.size() * sizeof(uint32_t));
     const device_vector<list_lengths> lengths(1);
-    ASSERT_GS_OK(libgs_list_lengths(&frame.view, lengths.data(), NULL));
+    gs_view view = frame.view;
+    view.memory = frame.kept.memory;
+    ASSERT_GS_OK(libgs_list_lengths(&view, lengths.data(), NULL));
     EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
     EXPECT_EQ(lengths.read()[0].isects, begin[tiles]);
 }
@@ -83,8 +85,8 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
     const std::vector<uint32_t> indices = index.read();
     const std::vector<gs_splat> all = splats.read(), got = copies.read();
 
-    gs_view one = view;
-    one.views = {}, one.splats = splats.data();
+    own_view one(view);
+    one.views = {}, one.splats = splats.data(), one.memory.isect_capacity = 100000;
     EXPECT_EQ(ends[0], 0);
     EXPECT_EQ(ends[3], ends[2]); // no rows
     for (int p = 0; p < count; p++) {
@@ -99,6 +101,7 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
         if (parts[p].rows.begin == parts[p].rows.end) continue;
         one.rows = parts[p].rows; // every splat of a list of the rows is there
         ASSERT_GS_OK(gs_bin(&one, NULL));
+        ASSERT_GS_OK(gs_settle(&one, NULL));
         std::vector<uint32_t> listed(size_t(one.ranges.isects));
         device_download(listed.data(), one.ranges.splat_index, listed.size() * sizeof(uint32_t));
         EXPECT_GT(listed.size(), 0u);

@@ -98,25 +98,19 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     all.views = {views, t.cameras.data()}, all.splats = splats.data();
     EXPECT_GS_OK(gs_project(&all, NULL));
     for (int v = 0; v < views; v++) {
-        gs_view view = t.frame.view;
-        view.camera = t.camera(v), view.isect_capacity = 100000;
+        own_view view(t.frame.view);
+        view.camera = t.camera(v), view.memory.isect_capacity = 100000;
+        view.image = {}, view.ranges = {};
         gs_gradient gradient = {};
-        gs_view_parts parts = {};
-        parts.image = parts.splat_grad = 1, parts.strategy = policy.strategy;
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        const device_vector<char> block(bytes);
-        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+        gradient.splat_grad = splat_grad.data() + size_t(v) * count;
         view.splats = splats.data() + size_t(v) * count;
         EXPECT_GS_OK(gs_bin(&view, NULL));
         EXPECT_GS_OK(gs_render(&view, NULL));
+        EXPECT_GS_OK(gs_settle(&view, NULL));
         const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
         EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
         gradient.color = d_color.data(), gradient.abs_mean2d = absolute;
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
-        std::vector<gs_splat_grad> own(count);
-        device_download(own.data(), gradient.splat_grad, count * sizeof(gs_splat_grad));
-        device_upload(splat_grad.data() + size_t(v) * count, own.data(), count * sizeof(gs_splat_grad));
     }
     const device_gaussians gradients(scene.count, scene.sh_degree);
     gs_gradient gradient = {};
@@ -298,14 +292,8 @@ TEST_P(Parts, ShowsTheBytesOfOneGpu) {
     const size_t values = GS_CHANNELS * size_t(t.frame.pixels());
     std::vector<float> expected{};
     for (int v = 0; v < t.choice.views; v++) {
-        gs_view view = t.frame.view;
-        view.camera = t.camera(v), view.isect_capacity = 100000;
-        gs_view_parts parts = {};
-        parts.image = 1;
-        size_t bytes = 0;
-        ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        const device_vector<char> block(bytes);
-        ASSERT_GS_OK(gs_view_place(&view, NULL, &parts, block.data(), bytes));
+        own_view view(t.frame.view);
+        view.camera = t.camera(v), view.image = {}, view.ranges = {};
         ASSERT_GS_OK(gs_forward(&view, NULL));
         expected.resize(expected.size() + values);
         device_download(&expected[size_t(v) * values], view.image.color, values * sizeof(float));

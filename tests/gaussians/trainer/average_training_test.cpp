@@ -13,13 +13,6 @@ struct outcome {
     int64_t samples;                      // of an average that has not been taken
 };
 
-std::vector<float> parameters(const training_state &state) {
-    std::vector<float> out(device_gaussians_bytes(state.gaussians.count, state.gaussians.sh_degree) /
-                           sizeof(float));
-    device_download(out.data(), state.gaussians.mean, out.size() * sizeof(float));
-    return out;
-}
-
 struct watcher {
     outcome *got;
     volatile sig_atomic_t end;
@@ -28,7 +21,7 @@ struct watcher {
 
 bool watch(void *context, const training_state *state, const training_report *, fault *) {
     watcher *const w = static_cast<watcher *>(context);
-    w->got->seen.push_back(parameters(*state));
+    w->got->seen.push_back(trained::read(state->gaussians));
     if (state->place.views == w->end_at) w->end = 1; // as a signal does: it counts from the next step on
     return true;
 }
@@ -39,16 +32,10 @@ outcome train(const cloud &c, double part, int64_t end_at = 0) {
     outcome got;
     watcher w = {&got, 0, end_at};
     const training_observer observer = {watch, &w, 1, &w.end, nullptr, nullptr};
-    training_state state = {};
-    training_state_open(&state, c.group, &c.host);
-    training_report report = {};
-    fault why;
-    EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
-        << why.text;
-    got.last = parameters(state);
-    got.samples = state.average.samples;
-    training_report_close(&report);
-    training_state_close(&state);
+    trained run(c);
+    run.train_on(c.views, settings, &observer);
+    got.last = trained::read(run.state.gaussians);
+    got.samples = run.state.average.samples;
     return got;
 }
 

@@ -17,21 +17,11 @@ class run {
             host.opacity_logit(i) = 0;
             for (int k = 0; k < 3; k++) host.log_scale(i)[k] = float(std::log(1e-3));
         }
-        const gs_gaussians start = {count,
-                                    1,
-                                    host.array[0].data(),
-                                    host.array[1].data(),
-                                    host.array[2].data(),
-                                    host.array[3].data(),
-                                    host.array[4].data(),
-                                    nullptr,
-                                    nullptr,
-                                    nullptr,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    0};
+        gs_gaussians start = {};
+        start.count = count, start.sh_degree = 1;
+        start.mean = host.array[0].data(), start.log_scale = host.array[1].data();
+        start.quaternion = host.array[2].data(), start.opacity_logit = host.array[3].data();
+        start.sh = host.array[4].data();
         training_state_open(&state, group, &start);
         show(gradient);
         f.view.camera.width = f.view.camera.height = 100;

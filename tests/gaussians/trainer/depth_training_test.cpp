@@ -28,9 +28,12 @@ class DepthTraining : public Program {
         const std::string json = contents(at("eval.json"));
         const size_t mean = json.find("\"mean\""), value = json.find("\"depth_error\":", mean);
         EXPECT_NE(value, std::string::npos) << json;
-        return value == std::string::npos
-                   ? NAN
-                   : std::strtod(json.c_str() + value + strlen("\"depth_error\":"), nullptr);
+        if (value == std::string::npos) return NAN;
+        const char *const text = json.c_str() + value + strlen("\"depth_error\":");
+        char *end = nullptr;
+        const double error = std::strtod(text, &end);
+        EXPECT_NE(end, text) << "not a number: " << json;
+        return error;
     }
 };
 
@@ -59,7 +62,7 @@ TEST_F(DepthTraining, LowersTheErrorOfDepth) {
     std::vector<std::string> few = {"--random", "400", "--background", "1,1,1"};
     ASSERT_EQ(train("plain.ply", 120, few).code, 0);
     few.insert(few.end(),
-               {"--depth", at("data") / "depth", "--depth-weight", "3", "--depth-weight-end", "3"});
+               {"--depth", at("data") / "depth", "--depth-weight", "3", "--schedule", "weights=1"});
     const outcome run = train("depth.ply", 120, few);
     ASSERT_EQ(run.code, 0) << run.err;
     const double plain = depth_error("plain.ply"), supervised = depth_error("depth.ply");
@@ -153,7 +156,7 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
     fs::remove(at("data") / "sparse/0/points3D.bin");
     refused("data: --depth needs points to fit the depth maps to");
     EXPECT_EQ(train("scene.ply", 1, {"--depth", at("depth"), "--depth-weight", "0"}).code, 2);
-    EXPECT_EQ(train("scene.ply", 1, {"--depth-weight-end", "nan"}).code, 2);
+    EXPECT_EQ(train("scene.ply", 1, {"--depth-weight", "nan"}).code, 2);
 }
 
 TEST_F(DepthTraining, AnotherMapIsAnotherRun) {

@@ -2,7 +2,7 @@
 // Views of the last scene that others teach: what they show, and from where.
 #include "camera.h"
 #include "frame.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include "training_cloud.h"
 #include <algorithm>
 #include <memory>

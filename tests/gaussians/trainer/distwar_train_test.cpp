@@ -140,9 +140,9 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
 TEST_F(Library, TermsOfTheLossHaveNamesAndWeights) {
     EXPECT_STREQ(distwar_train_term(0), "depth");
     for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
-    for (const double last : {0.0, -1.0, double(NAN)}) {
-        settings.weights[0][0] = 1, settings.weights[0][1] = last;
-        refuses("the weights of depth must be above 0");
+    for (const double weight : {-1.0, double(INFINITY), double(NAN)}) {
+        settings.weights[0] = weight;
+        refuses("the weight of depth must be above 0");
     }
 }
 

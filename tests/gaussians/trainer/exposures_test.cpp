@@ -108,7 +108,8 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool valida
     training_state_open(&state, group, &start);
     if (exposures) training_state_open_exposures(&state, exposed_views);
     training_report report = {};
-    EXPECT_TRUE(train(&state, of.views.data(), of.views.size(), &settings, nullptr, &report, &why))
+    EXPECT_TRUE(
+        train_on(nullptr, &state, of.views.data(), of.views.size(), &settings, nullptr, &report, &why))
         << why.text;
     training_report_close(&report);
     device_gaussians_download(&start, &state.gaussians);

@@ -21,17 +21,9 @@ class Reproducible : public Program {
   protected:
     std::vector<std::string> run_of(const char *output, int iterations,
                                     const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = {"train",
-                                              at("data").string(),
-                                              "-o",
-                                              at(output).string(),
-                                              "--iterations",
-                                              std::to_string(iterations),
-                                              "--reproducible",
-                                              "--holdout",
-                                              "5",
-                                              "--seed",
-                                              "7"};
+        std::vector<std::string> arguments = words("train --reproducible --holdout 5 --seed 7");
+        arguments.insert(arguments.end(), {at("data").string(), "-o", at(output).string(), "--iterations",
+                                           std::to_string(iterations)});
         arguments.insert(arguments.end(), more.begin(), more.end());
         return arguments;
     }
@@ -94,14 +86,11 @@ void pause_for(double seconds) {
 std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
     return {
         {},
-        {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
-         "--grow-gradient", "1e-6", "--antialias"},
-        {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-         "--growth", "0.2", "--random", "40"},
-        {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-         "--growth", "0.2", "--random", "40"},
+        {"--density", "adaptive", "--schedule", "from=1,every=4,until=11", "--antialias"},
+        {"--density", "mcmc", "--max-gaussians", "60", "--schedule", "from=1,every=4", "--random", "40"},
+        {"--density", "split", "--max-gaussians", "60", "--schedule", "from=1,every=4", "--random", "40"},
         {"--refine-poses", "--perturb-poses", "1,0.01"},
-        {"--average", "1", "--density-until", "2", "--dropout", "0"}, // iterations 5 and 10
+        {"--schedule", "average=1,until=2,dropout=0"}, // iterations 5 and 10
         {"--depth", depth_maps.string(), "--depth-weight", "0.5"},
     };
 }
@@ -144,9 +133,10 @@ TEST_F(Reproducible, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
     write_depth_maps(at("data"), at("depth"));
     for (const std::vector<std::string> &way : ways(at("depth"))) {
         std::vector<std::string> saving = way;
-        saving.insert(saving.end(), {"--checkpoint-every", "7", "--checkpoint", at("saved")});
+        saving.insert(saving.end(), {"--checkpoint-every", "7"});
         ASSERT_EQ(train_here(run_of("whole.ply", 12, saving), 0), 0);
-        ASSERT_TRUE(fs::exists(at("saved"))); // of iteration 7, before density control acts again
+        fs::rename(at("whole.ply.checkpoint"),
+                   at("saved")); // of iteration 7, before density control acts again
         saving.insert(saving.end(), {"--resume", at("saved")});
         ASSERT_EQ(train_here(run_of("resumed.ply", 12, saving), 0), 0);
         EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
@@ -164,19 +154,19 @@ TEST_F(Reproducible, ARunCanBeResumedAtItsEnd) {
 
 TEST_F(Reproducible, SignalsSaveAndEndIt) {
     write_colmap(at("data"), 30);
+    const fs::path saved = at("scene.ply.checkpoint");
     for (const int signal : {SIGINT, SIGTERM}) {
         // So long that it must be the signal that ends it; the first checkpoint says that training is on.
-        const std::vector<std::string> run =
-            run_of("scene.ply", 1000000, {"--checkpoint-every", "1", "--checkpoint", at("saved")});
-        fs::remove(at("saved"));
+        const std::vector<std::string> run = run_of("scene.ply", 1000000, {"--checkpoint-every", "1"});
+        fs::remove(saved);
         const pid_t child = start(run);
-        for (int n = 0; n < 3000 && !fs::exists(at("saved")); n++) pause_for(0.01);
+        for (int n = 0; n < 3000 && !fs::exists(saved); n++) pause_for(0.01);
         kill(child, signal);
         const int status = wait_for(child);
         ASSERT_TRUE(WIFEXITED(status)) << status;
         EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
-        EXPECT_CONTAINS(contents(at("stderr")), "--resume " + at("saved").string());
-        EXPECT_TRUE(fs::exists(at("saved")));
+        EXPECT_CONTAINS(contents(at("stderr")), "--resume " + saved.string());
+        EXPECT_TRUE(fs::exists(saved));
         EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
         fs::remove(at("scene.ply"));
     }
@@ -185,23 +175,23 @@ TEST_F(Reproducible, SignalsSaveAndEndIt) {
 // Killed wherever it may be: loading, training, writing a checkpoint or the scene.
 TEST_F(Reproducible, SurvivesTwentyKills) {
     write_colmap(at("data"), 12);
+    const fs::path saved = at("killed.ply.checkpoint");
     const int iterations = 90;
-    const std::vector<std::string> way = {"--density",       "adaptive", "--density-from",  "10",
-                                          "--density-every", "20",       "--grow-gradient", "1e-5",
-                                          "--sh-degree",     "0"};
+    const std::vector<std::string> way = {"--density",        "adaptive",    "--schedule",
+                                          "from=10,every=20", "--sh-degree", "0"};
     const double whole = seconds_of(run_of("whole.ply", iterations, way));
-    std::ofstream(at("saved.part-1-0")) << "as if killed while it wrote the checkpoint";
+    std::ofstream(at("killed.ply.checkpoint.part-1-0")) << "as if killed while it wrote the checkpoint";
 
     std::vector<std::string> saving = way;
-    saving.insert(saving.end(), {"--checkpoint-every", "3", "--checkpoint", at("saved").string()});
+    saving.insert(saving.end(), {"--checkpoint-every", "3"});
     // What a run takes before its first step: as long as one that has nothing to do.
     const double begin = seconds_of(run_of("short.ply", 1));
     std::mt19937 random(11);
     int killed = 0, resumed = 0;
     for (int attempt = 0; attempt < 1000; attempt++) {
         std::vector<std::string> arguments = saving;
-        if (fs::exists(at("saved"))) {
-            arguments.insert(arguments.end(), {"--resume", at("saved").string()});
+        if (fs::exists(saved)) {
+            arguments.insert(arguments.end(), {"--resume", saved.string()});
             resumed++;
         }
         const pid_t child = start(run_of("killed.ply", iterations, arguments));
@@ -216,7 +206,7 @@ TEST_F(Reproducible, SurvivesTwentyKills) {
         }
         ASSERT_EQ(WEXITSTATUS(status), 0) << contents(at("stderr"));
         if (killed == 20) break;
-        fs::remove(at("saved")); // it was quicker than its killer: once more from the start
+        fs::remove(saved); // it was quicker than its killer: once more from the start
     }
     EXPECT_EQ(killed, 20);
     EXPECT_GT(resumed, 0);
@@ -230,18 +220,16 @@ TEST_F(Reproducible, SurvivesTwentyKills) {
 
 TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
     write_colmap(at("data"), 12);
-    ASSERT_EQ(train_here(run_of("scene.ply", 4, {"--checkpoint-every", "4", "--checkpoint", at("saved")}), 0),
-              0);
-    const std::string scene = contents(at("scene.ply")), saved = contents(at("saved"));
+    ASSERT_EQ(train_here(run_of("scene.ply", 4, {"--checkpoint-every", "4"}), 0), 0);
+    const std::string scene = contents(at("scene.ply")), saved = contents(at("scene.ply.checkpoint"));
     const auto refused = [&](std::vector<std::string> arguments, const char *words) {
-        arguments.insert(arguments.end(), {"--resume", at("saved"), "--checkpoint", at("new")});
+        arguments.insert(arguments.end(), {"--resume", at("scene.ply.checkpoint")});
         const outcome run = splat(arguments);
         EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, "dsplat: " + at("saved").string());
+        EXPECT_CONTAINS(run.err, "dsplat: " + at("scene.ply.checkpoint").string());
         EXPECT_CONTAINS(run.err, words);
         EXPECT_TRUE(contents(at("scene.ply")) == scene);
-        EXPECT_TRUE(contents(at("saved")) == saved);
-        EXPECT_FALSE(fs::exists(at("new")));
+        EXPECT_TRUE(contents(at("scene.ply.checkpoint")) == saved);
     };
     refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this run has --antialias yes");
     std::ofstream(at("other")) << std::string(1000, 'x'); // longer than a header
@@ -256,14 +244,14 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
 // With a sum that is right: only then are its numbers looked at.
 TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     write_colmap(at("data"), 12);
-    const std::vector<std::string> more = {"--checkpoint-every", "2", "--checkpoint", at("saved")};
+    const std::vector<std::string> more = {"--checkpoint-every", "2"};
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
         int64_t count, exposures, poses, averaged;
         run_place place;
     } header;
-    const std::string saved = contents(at("saved"));
+    const std::string saved = contents(at("scene.ply.checkpoint"));
     memcpy(&header, saved.data(), sizeof header);
     ASSERT_EQ(header.place.views, 2);
     ASSERT_EQ(header.exposures, photos - 1);
@@ -276,7 +264,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
             uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
         bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
         std::ofstream(at("forged"), std::ios::binary) << bytes;
-        return splat(run_of("scene.ply", 2, {"--checkpoint", at("new"), "--resume", at("forged")}));
+        return splat(run_of("scene.ply", 2, {"--resume", at("forged")}));
     };
     const std::string unsummed = saved.substr(0, saved.size() - 4);
     const auto resumed = [&](int64_t iteration, int64_t exposures) {
@@ -314,7 +302,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
 
 TEST_F(Reproducible, WhatContradictsItIsAWrongCommandLine) {
     for (const std::vector<std::string> &more :
-         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--seconds", "3"}}) {
+         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--budget", "3"}}) {
         const outcome run = splat(run_of("scene.ply", 4, more));
         EXPECT_EQ(run.code, 2);
         EXPECT_CONTAINS(run.err, "--reproducible");

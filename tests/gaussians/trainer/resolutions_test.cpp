@@ -80,47 +80,12 @@ class detailed_cloud : public cloud {
         training_settings out = settings(iterations);
         out.batch = batch;
         out.seed = 5;
-        out.weights.depth = {0.5, 0.5};
+        out.weights.depth = 0.5;
         return out;
     }
 
     std::vector<std::vector<uint8_t>> masks;
     std::vector<std::vector<float>> depths;
-};
-
-// A state of training that is read back.
-class trained {
-  public:
-    trained(const cloud &c, bool exposures) {
-        training_state_open(&state, c.group, &c.host);
-        if (exposures) training_state_open_exposures(&state, views_in_all);
-    }
-    ~trained() { training_state_close(&state); }
-    trained(const trained &) = delete;
-    trained &operator=(const trained &) = delete;
-
-    std::vector<double> train_on(const std::vector<target_view> &views, const training_settings &settings,
-                                 const training_observer *observer = nullptr) {
-        training_report report = {};
-        fault why;
-        EXPECT_TRUE(train(&state, views.data(), views.size(), &settings, observer, &report, &why))
-            << why.text;
-        const std::vector<double> losses(report.losses,
-                                         report.losses + (report.iterations - report.first_iteration + 1));
-        training_report_close(&report);
-        return losses;
-    }
-    static std::vector<float> read(const gs_gaussians &set) {
-        std::vector<float> out(device_gaussians_bytes(set.count, set.sh_degree) / sizeof(float));
-        device_download(out.data(), set.mean, out.size() * sizeof(float));
-        return out;
-    }
-    std::vector<float> exposure() const {
-        std::vector<float> out(size_t(state.exposures) * GS_EXPOSURE_VALUES);
-        device_download(out.data(), state.exposure, out.size() * sizeof(float));
-        return out;
-    }
-    training_state state = {};
 };
 
 double relative(const std::vector<float> &got, const std::vector<float> &expected) {

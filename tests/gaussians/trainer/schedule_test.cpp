@@ -6,6 +6,8 @@
 #include "density/density_scene.h"
 #include "trainer.h"
 #include <algorithm>
+#include <functional>
+#include <tuple>
 
 namespace {
 
@@ -18,75 +20,54 @@ training_settings plain_settings() {
     return s;
 }
 
-TEST(Schedule, RateOfMeansDecaysExponentially) {
-    const training_settings s = plain_settings();
-    EXPECT_FLOAT_EQ(scheduled_rates(&s, 1, 0, 1).mean, 3e-4f);
-    EXPECT_FLOAT_EQ(scheduled_rates(&s, 7000, 0, 1).mean, 3e-6f);
-    for (int64_t step : {2, 1000, 3500, 6999}) { // log-linear between the ends
-        const double progress = double(step - 1) / 6999;
-        const double expected = std::exp((1 - progress) * std::log(3e-4) + progress * std::log(3e-6));
-        EXPECT_NEAR(scheduled_rates(&s, step, 0, 1).mean, expected, 1e-5 * expected) << step;
+// Log-linear between the first step and the last of 7,000.
+void expect_decay(double first, double last, const std::function<double(int64_t)> &at) {
+    for (const int64_t step : {1, 2, 1000, 3500, 6999, 7000}) {
+        const double progress = double(step - 1) / 6999,
+                     expected = std::exp((1 - progress) * std::log(first) + progress * std::log(last));
+        EXPECT_NEAR(at(step), expected, (step % 6999 == 1 ? 1e-7 : 1e-5) * expected) << step;
     }
-    training_settings one = s;
-    one.iterations = 1;
-    EXPECT_FLOAT_EQ(scheduled_rates(&one, 1, 0, 1).mean, 3e-4f);
 }
 
-TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
+TEST(Schedule, RatesAndWeightsDecayExponentiallyUnlessTheyStay) {
     training_settings s = plain_settings();
+    expect_decay(3e-4, 3e-6, [&](int64_t step) { return scheduled_rates(&s, step, 0, 1).mean; });
+    expect_decay(2, 0.02, [&](int64_t step) { return scheduled_weight(&s, 2, 0.01, step); });
     s.rates.shN = 5e-4f;
-    EXPECT_EQ(scheduled_rates(&s, 1, 0, 1).shN, 5e-4f);
-    EXPECT_EQ(scheduled_rates(&s, 7000, 0, 1).shN, 5e-4f);
+    for (const int64_t step : {1, 7000}) EXPECT_EQ(scheduled_rates(&s, step, 0, 1).shN, 5e-4f);
     s.final_sh_rest = 1.25e-4f;
-    EXPECT_FLOAT_EQ(scheduled_rates(&s, 1, 0, 1).shN, 5e-4f);
-    EXPECT_FLOAT_EQ(scheduled_rates(&s, 7000, 0, 1).shN, 1.25e-4f);
-    for (int64_t step : {2, 1000, 3500, 6999}) {
-        const double expected = 5e-4 * std::exp(double(step - 1) / 6999 * std::log(0.25));
-        EXPECT_NEAR(scheduled_rates(&s, step, 0, 1).shN, expected, 1e-5 * expected) << step;
-    }
+    expect_decay(5e-4, 1.25e-4, [&](int64_t step) { return scheduled_rates(&s, step, 0, 1).shN; });
     s.rates.shN = 0;
     EXPECT_EQ(scheduled_rates(&s, 3500, 0, 1).shN, 0);
+    s.iterations = 1;
+    EXPECT_FLOAT_EQ(scheduled_rates(&s, 1, 0, 1).mean, 3e-4f);
 }
 
 TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
-    EXPECT_EQ(default_sh_rate(1), 1);
-    EXPECT_EQ(default_sh_rate(25), 1);
-    EXPECT_EQ(default_sh_rate(50), 2);
-    EXPECT_EQ(default_sh_rate(100), 4);
-    EXPECT_EQ(default_sh_rate(200), 8);
-    EXPECT_EQ(default_sh_rate(1000), 8);
-    EXPECT_EQ(default_last_sh_rate(4, 100), 4);
-    EXPECT_EQ(default_last_sh_rate(4, 7000), 4);
-    EXPECT_EQ(default_last_sh_rate(4, 14000), 2);
-    EXPECT_EQ(default_last_sh_rate(4, 30000), 1);
-    EXPECT_EQ(default_last_sh_rate(0.5, 30000), 0.5);
+    const std::pair<size_t, double> first[] = {{1, 1}, {25, 1}, {50, 2}, {100, 4}, {200, 8}, {1000, 8}};
+    for (const auto &[views, rate] : first) EXPECT_EQ(default_sh_rate(views), rate) << views;
+    const std::tuple<double, int64_t, double> last[] = {
+        {4, 100, 4}, {4, 7000, 4}, {4, 14000, 2}, {4, 30000, 1}, {0.5, 30000, 0.5}};
+    for (const auto &[rate, iterations, expected] : last)
+        EXPECT_EQ(default_last_sh_rate(rate, iterations), expected) << iterations;
 }
 
 TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
-    for (const int64_t iterations : {100, 7000}) EXPECT_EQ(default_rate_part(1, iterations), 1);
-    EXPECT_NEAR(default_rate_part(1, 14000), 0.5, 1e-15);
-    EXPECT_NEAR(default_rate_part(20, 28000), 0.3, 1e-15);
-    EXPECT_NEAR(default_rate_part(30, 14000), std::sqrt(0.5), 1e-15);
-    EXPECT_NEAR(default_rate_part(35, 280000), std::pow(0.3, 0.25), 1e-15);
-    for (const size_t views : {40, 400}) EXPECT_EQ(default_rate_part(views, 28000), 1);
-    EXPECT_EQ(default_dropout(1, 16), 0.2);
-    EXPECT_EQ(default_dropout(20, 7000), 0.2);
-    EXPECT_NEAR(default_dropout(40, 16000), 0.1, 1e-15);
-    EXPECT_NEAR(default_dropout(40, 6400), 0, 1e-15);
-    EXPECT_EQ(default_dropout(100, 30000), 0);
-    EXPECT_EQ(default_dropout(100, 300000), 0);
-    EXPECT_NEAR(default_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
-}
-
-TEST(Schedule, WeightsDecayExponentially) {
-    training_settings s = plain_settings();
-    const loss_weight depth = {1, 0.01};
-    EXPECT_DOUBLE_EQ(scheduled_weight(&s, &depth, 1), 1);
-    EXPECT_DOUBLE_EQ(scheduled_weight(&s, &depth, 7000), 0.01);
-    for (int64_t step : {2, 1000, 3500, 6999}) {
-        const double expected = std::exp(double(step - 1) / 6999 * std::log(0.01));
-        EXPECT_NEAR(scheduled_weight(&s, &depth, step), expected, 1e-5 * expected) << step;
-    }
+    const std::tuple<size_t, int64_t, double> rates[] = {{1, 100, 1},
+                                                         {1, 7000, 1},
+                                                         {1, 14000, 0.5},
+                                                         {20, 28000, 0.3},
+                                                         {30, 14000, std::sqrt(0.5)},
+                                                         {35, 280000, std::pow(0.3, 0.25)},
+                                                         {40, 28000, 1},
+                                                         {400, 28000, 1}};
+    for (const auto &[views, iterations, part] : rates)
+        EXPECT_NEAR(default_rate_part(views, iterations), part, 1e-15) << views << ", " << iterations;
+    const std::tuple<size_t, int64_t, double> dropouts[] = {
+        {1, 16, 0.2},    {20, 7000, 0.2},  {40, 16000, 0.1},          {40, 6400, 0},
+        {100, 30000, 0}, {100, 300000, 0}, {50, 300000, 0.2 * 8 / 12}};
+    for (const auto &[views, iterations, part] : dropouts)
+        EXPECT_NEAR(default_dropout(views, iterations), part, 1e-15) << views << ", " << iterations;
 }
 
 TEST(Schedule, AveragesBeginAfterDensityControl) {
@@ -142,7 +123,6 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     const density_settings m = density_settings_from(&options, &plain_data, 30000);
     EXPECT_EQ(m.until, 25000);
     EXPECT_EQ(m.most_gaussians, 300000);
-    EXPECT_EQ(m.growth, 0.05);
     EXPECT_EQ(m.mcmc.noise, 4 * 5e5); // published for extents of about 5
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
     EXPECT_EQ(m.mcmc.scale_weight, 2 * 0.01);
@@ -158,52 +138,53 @@ TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
     for (double extent : {5.0, 0.05}) {
         const training_data data = {&view, 1, extent, 0, false};
         const training_settings s = training_settings_from(&choices, &data, 7000);
-        EXPECT_DOUBLE_EQ(s.weights.depth.first, extent / 5);
-        EXPECT_DOUBLE_EQ(s.weights.depth.last, 0.01 * extent / 5);
+        EXPECT_DOUBLE_EQ(s.weights.depth, extent / 5);
     }
 }
 
 TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
-    EXPECT_EQ(default_retired(1), 0);
-    EXPECT_EQ(default_retired(20), 0);
-    EXPECT_NEAR(default_retired(30), 0.08, 1e-15);
-    EXPECT_EQ(default_retired(40), 0.16);
-    EXPECT_EQ(default_retired(4000), 0.16);
-    density_settings options = density_settings_default();
-    training_data data = plain_data;
-    for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
-        options.kind = kind;
-        const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
-        EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, refills ? 0.16 : 0) << kind;
+    const std::pair<size_t, double> parts[] = {{1, 0}, {20, 0}, {30, 0.08}, {40, 0.16}, {4000, 0.16}};
+    for (const auto &[views, part] : parts) EXPECT_NEAR(default_retired(views), part, 1e-15) << views;
+    // part, every: as given; negative, 0: automatic.
+    const struct {
+        density_kind kind;
+        size_t views;
+        double given, part;
+        int64_t given_every, every;
+    } rows[] = {{DENSITY_NONE, 100, -1, 0, 0, 1000},    {DENSITY_ADAPTIVE, 100, -1, 0, 0, 1000},
+                {DENSITY_MCMC, 100, -1, 0.16, 0, 1000}, {DENSITY_SPLIT, 100, -1, 0.16, 0, 1000},
+                {DENSITY_SPLIT, 20, -1, 0, 0, 1000},    {DENSITY_SPLIT, 20, 0.2, 0.2, 0, 1000},
+                {DENSITY_SPLIT, 100, 0, 0, 0, 1000},    {DENSITY_SPLIT, 220, 0, 0, 0, 2200},
+                {DENSITY_SPLIT, 220, 0, 0, 300, 300}};
+    for (const auto &row : rows) {
+        density_settings options = density_settings_default();
+        options.kind = row.kind, options.retired = row.given, options.retire_every = row.given_every;
+        training_data data = plain_data;
+        data.count = row.views;
+        const density_settings got = density_settings_from(&options, &data, 7000);
+        EXPECT_EQ(got.retired, row.part) << row.kind << ", " << row.views;
+        EXPECT_EQ(got.retire_every, row.every) << row.kind << ", " << row.views;
     }
-    data.count = 20;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0);
-    options.retired = 0.2;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0.2);
-    data.count = 100, options.retired = 0;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0);
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 1000);
-    data.count = 220;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 2200);
-    options.retire_every = 300;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 300);
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
-    density_settings options = density_settings_default();
-    training_data data = plain_data;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_SPLIT);
-    data.everywhere = true;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_MCMC);
-    options.kind = DENSITY_SPLIT;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_SPLIT);
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 300000);
-    data.pixels = 13000050;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 130000);
-    data.pixels = 0;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 1);
-    options.most_gaussians = 7;
-    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 7);
+    const struct {
+        bool everywhere;
+        int given, kind;
+        int64_t pixels, given_most, most;
+    } rows[] = {{false, DENSITY_AUTO, DENSITY_SPLIT, 40000000, 0, 300000},
+                {true, DENSITY_AUTO, DENSITY_MCMC, 40000000, 0, 300000},
+                {true, DENSITY_SPLIT, DENSITY_SPLIT, 13000050, 0, 130000},
+                {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 0, 1},
+                {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 7, 7}};
+    for (const auto &row : rows) {
+        density_settings options = density_settings_default();
+        options.kind = row.given, options.most_gaussians = row.given_most;
+        const training_data data = {nullptr, 100, 2.5, row.pixels, row.everywhere};
+        const density_settings got = density_settings_from(&options, &data, 7000);
+        EXPECT_EQ(got.kind, row.kind) << row.pixels;
+        EXPECT_EQ(got.most_gaussians, row.most) << row.pixels;
+    }
 }
 
 TEST(Schedule, SplitsAreDrawnByAbsoluteGradientsWhileDensityControlActs) {
@@ -240,22 +221,30 @@ TEST(Schedule, DropoutGrowsWithTheSteps) {
 }
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
-    const int64_t many = 100000000;
-    EXPECT_EQ(default_limit_of_budget(many, 300, 1250), 150000);
-    EXPECT_EQ(default_limit_of_budget(many, 300, 2500), 300000);
-    EXPECT_EQ(default_limit_of_budget(many, 300, 30000), 300000);
-    EXPECT_EQ(default_limit_of_budget(many, 300, 60000), 600000);
-    EXPECT_EQ(default_limit_of_budget(many, 300, 1e9), 1000000);
-    for (const size_t views : {1, 100}) EXPECT_EQ(default_limit_of_budget(many, views, 60000), 300000);
-    EXPECT_EQ(default_limit_of_budget(many, 120, 60000), 420000);
-    EXPECT_EQ(default_limit_of_budget(12000000, 300, 60000), 120000); // one for 100 pixels
-    EXPECT_EQ(default_limit_of_budget(0, 1, 0), 1);
+    const struct {
+        int64_t pixels;
+        size_t views;
+        double steps;
+        int64_t most;
+    } rows[] = {{100000000, 300, 1250, 150000},
+                {100000000, 300, 2500, 300000},
+                {100000000, 300, 30000, 300000},
+                {100000000, 300, 60000, 600000},
+                {100000000, 300, 1e9, 1000000},
+                {100000000, 1, 60000, 300000},
+                {100000000, 100, 60000, 300000},
+                {100000000, 120, 60000, 420000},
+                {12000000, 300, 60000, 120000}, // one for 100 pixels
+                {0, 1, 0, 1}};
+    for (const auto &row : rows)
+        EXPECT_EQ(default_limit_of_budget(row.pixels, row.views, row.steps), row.most)
+            << row.views << ", " << row.steps;
 }
 
 TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
     density_settings s = {};
     s.kind = DENSITY_SPLIT;
-    s.from = 500, s.until = 5500, s.every = 100, s.most_gaussians = 300000, s.growth = 0.05;
+    s.from = 500, s.until = 5500, s.every = 100, s.most_gaussians = 300000;
     EXPECT_EQ(density_time_ahead(&s, 7000, 300000, 1000), 1);
     EXPECT_EQ(density_time_ahead(&s, 7000, 500000, 1000), 1);
     EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 5500), 1);
@@ -276,28 +265,25 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // The published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
-    density_settings options = density_settings_default();
-    const training_data here = {nullptr, 100, 1, 0, false}, everywhere = {nullptr, 100, 1, 0, true};
-    double opacity, size;
-    for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
-        options.kind = kind;
-        density_start(&options, &plain_data, 7000, &opacity, &size);
-        EXPECT_EQ(opacity, 0.5);
-        EXPECT_EQ(size, 0.1);
+    const struct {
+        density_kind kind;
+        bool everywhere;
+        int64_t iterations;
+        bool small;
+    } rows[] = {
+        {DENSITY_SPLIT, false, 7000, true},    {DENSITY_MCMC, false, 7000, true},
+        {DENSITY_MCMC, true, 7000, false},     {DENSITY_MCMC, false, 720, false}, // ends before step 600
+        {DENSITY_MCMC, false, 722, true}, // acts at step 600, before 601
+        {DENSITY_ADAPTIVE, false, 7000, false}};
+    for (const auto &row : rows) {
+        density_settings options = density_settings_default();
+        options.kind = row.kind;
+        const training_data data = {nullptr, 100, 1, 0, row.everywhere};
+        double opacity, size;
+        density_start(&options, &data, row.iterations, &opacity, &size);
+        EXPECT_EQ(opacity, row.small ? 0.5 : 0.1) << row.kind << ", " << row.iterations;
+        EXPECT_EQ(size, row.small ? 0.1 : 1) << row.kind << ", " << row.iterations;
     }
-    density_start(&options, &everywhere, 7000, &opacity, &size);
-    EXPECT_EQ(opacity, 0.1);
-    EXPECT_EQ(size, 1);
-    density_start(&options, &here, 720, &opacity, &size); // ends before step 600
-    EXPECT_EQ(opacity, 0.1);
-    EXPECT_EQ(size, 1);
-    density_start(&options, &here, 722, &opacity, &size); // acts at step 600, before 601
-    EXPECT_EQ(opacity, 0.5);
-    EXPECT_EQ(size, 0.1);
-    options.kind = DENSITY_ADAPTIVE;
-    density_start(&options, &plain_data, 7000, &opacity, &size);
-    EXPECT_EQ(opacity, 0.1);
-    EXPECT_EQ(size, 1);
 }
 
 } // namespace

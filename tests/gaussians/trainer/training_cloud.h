@@ -74,4 +74,43 @@ class cloud {
     std::vector<target_view> views;
 };
 
+// A state of training that is read back.
+class trained {
+  public:
+    explicit trained(const cloud &c, bool exposures = false) {
+        training_state_open(&state, c.group, &c.host);
+        if (exposures) training_state_open_exposures(&state, cloud::views_in_all);
+    }
+    ~trained() {
+        training_report_close(&report);
+        training_state_close(&state);
+    }
+    trained(const trained &) = delete;
+    trained &operator=(const trained &) = delete;
+
+    // The losses of a run, whose report stays until the next.
+    std::vector<double> train_on(const std::vector<target_view> &views, const training_settings &settings,
+                                 const training_observer *observer = nullptr) {
+        training_report_close(&report);
+        report = {};
+        fault why;
+        EXPECT_TRUE(
+            ::train_on(nullptr, &state, views.data(), views.size(), &settings, observer, &report, &why))
+            << why.text;
+        return {report.losses, report.losses + (report.iterations - report.first_iteration + 1)};
+    }
+    static std::vector<float> read(const gs_gaussians &set) {
+        std::vector<float> out(device_gaussians_bytes(set.count, set.sh_degree) / sizeof(float));
+        device_download(out.data(), set.mean, out.size() * sizeof(float));
+        return out;
+    }
+    std::vector<float> exposure() const {
+        std::vector<float> out(size_t(state.exposures) * GS_EXPOSURE_VALUES);
+        device_download(out.data(), state.exposure, out.size() * sizeof(float));
+        return out;
+    }
+    training_state state = {};
+    training_report report = {};
+};
+
 #endif

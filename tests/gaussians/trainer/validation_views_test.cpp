@@ -104,9 +104,8 @@ TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
             if (report->validating) static_cast<run *>(context)->last = report->iterations;
             return true;
         }
-        std::vector<char> with(double until, size_t validating, bool other_pictures) {
+        std::vector<float> with(double until, size_t validating, bool other_pictures) {
             cloud c(40, 16, 12);
-            fault why;
             for (size_t v = 0; v < 2; v++) {
                 c.views[v].validates = v < validating;
                 const std::vector<uint8_t> black(3 * 16 * 12, 0);
@@ -114,17 +113,10 @@ TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
             }
             training_settings settings = cloud::settings(31);
             settings.validation_until = until;
-            training_state state = {};
-            training_state_open(&state, c.group, &c.host);
-            training_report report = {};
             const training_observer observer = {look, this, 1, nullptr, nullptr, nullptr};
-            EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
-                << why.text;
-            std::vector<char> out(device_gaussians_bytes(state.gaussians.count, 1));
-            device_download(out.data(), state.gaussians.mean, out.size());
-            training_report_close(&report);
-            training_state_close(&state);
-            return out;
+            trained state(c);
+            state.train_on(c.views, settings, &observer);
+            return trained::read(state.state.gaussians);
         }
     } r;
     EXPECT_EQ(r.with(1.1, 2, false), r.with(1.1, 2, true));
@@ -160,9 +152,9 @@ struct noise_run {
         EXPECT_TRUE(checkpoint_read(path.c_str(), &key, &alone, state, &why)) << why.text;
         std::remove(path.c_str());
     }
-    std::vector<char> of(bool striped, int64_t *ended, int64_t *iterations) {
+    // The Gaussians, and the curve of the losses.
+    std::pair<std::vector<float>, std::string> of(bool striped, int64_t *ended, int64_t *iterations) {
         cloud c(40, 16, 12);
-        fault why;
         std::vector<uint8_t> picture(3 * 16 * 12);
         for (size_t i = 0; i < picture.size(); i += 2) picture[i] = 255;
         c.views[0].validates = true;
@@ -171,30 +163,23 @@ struct noise_run {
         settings.validation_until = 0.75;
         settings.validate_every = 5;
         settings.teachers = teachers;
-        training_state state = {};
-        training_state_open(&state, c.group, &c.host);
+        trained run(c);
+        training_state &state = run.state;
         const training_observer observer = {look, this, 1, &end, nullptr, nullptr};
         for (bool stopped = true; stopped;) {
-            training_report report = {};
-            EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
-                << why.text;
-            stopped = report.stopped;
-            *ended = state.place.ended, *iterations = report.iterations;
-            training_report_close(&report);
+            run.train_on(c.views, settings, &observer);
+            stopped = run.report.stopped;
             end = 0;
             if (stopped && teachers > 0) pass_through_a_file(&state);
         }
-        std::vector<char> out(device_gaussians_bytes(state.gaussians.count, 1));
-        device_download(out.data(), state.gaussians.mean, out.size());
-        const char *const curve = reinterpret_cast<const char *>(&state.learning);
-        out.insert(out.end(), curve, curve + sizeof state.learning);
+        *ended = state.place.ended, *iterations = run.report.iterations;
         taught = state.place.scene;
         if (teachers > 0) {
             EXPECT_EQ(memcmp(state.distillation.start.mean, c.host.mean, 40 * 3 * sizeof(float)), 0);
             EXPECT_EQ(memcmp(state.distillation.start.sh, c.host.sh, 40 * 12 * sizeof(float)), 0);
         }
-        training_state_close(&state);
-        return out;
+        return {trained::read(state.gaussians),
+                {reinterpret_cast<const char *>(&state.learning), sizeof state.learning}};
     }
 };
 
@@ -204,7 +189,7 @@ TEST(ValidationViews, EndTrainingThatLearnsOnlyNoise) {
     r.of(false, &ended, &iterations);
     EXPECT_EQ(ended, 0);
     EXPECT_EQ(iterations, 200);
-    const std::vector<char> whole = r.of(true, &ended, &iterations);
+    const auto whole = r.of(true, &ended, &iterations);
     EXPECT_GE(ended, 15) << "three measurements";
     EXPECT_LT(ended, 150);
     EXPECT_EQ(iterations, ended + (ended + 2) / 3);
@@ -220,7 +205,7 @@ TEST(ValidationViews, ScenesWhoseTrainingEndsTeachALastOne) {
     noise_run r;
     int64_t ended = 0, iterations = 0;
     r.teachers = 2;
-    const std::vector<char> taught = r.of(true, &ended, &iterations);
+    const auto taught = r.of(true, &ended, &iterations);
     EXPECT_EQ(r.taught, 2);
     EXPECT_EQ(iterations, 700);
     const int64_t each = ended + (ended + 2) / 3;
@@ -231,30 +216,10 @@ TEST(ValidationViews, ScenesWhoseTrainingEndsTeachALastOne) {
 class Validation : public Program {
   protected:
     outcome train(const std::vector<std::string> &more) {
-        std::vector<std::string> all = {"train",
-                                        at("data"),
-                                        "-o",
-                                        at("scene.ply"),
-                                        "--holdout",
-                                        "0",
-                                        "--iterations",
-                                        "40",
-                                        "--seed",
-                                        "7",
-                                        "--batch",
-                                        "1",
-                                        "--density-from",
-                                        "2",
-                                        "--density-every",
-                                        "4",
-                                        "--retire",
-                                        "0.5",
-                                        "--retire-every",
-                                        "4",
-                                        "--log",
-                                        at("log"),
-                                        "--sh-degree",
-                                        "0"};
+        std::vector<std::string> all =
+            words("train --holdout 0 --iterations 40 --seed 7 --batch 1 --retire 0.5 "
+                  "--schedule from=2,every=4,retire=4 --sh-degree 0");
+        all.insert(all.end(), {at("data"), "-o", at("scene.ply"), "--log", at("log")});
         all.insert(all.end(), more.begin(), more.end());
         return splat(all);
     }
@@ -284,8 +249,8 @@ TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
     EXPECT_CONTAINS(page, R"("name": "validation")");
 
     // The same on ranks, and resumed.
-    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27",
-                 "--checkpoint", at("saved")});
+    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27"});
+    fs::rename(at("scene.ply.checkpoint"), at("saved"));
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
     const std::vector<json> on_ranks = lines();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --check-finite names the stage that made a number that is not finite, and MCMC that runs away is reported while it does.
 #include "training_cloud.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <functional>
 
 namespace {
@@ -13,7 +13,7 @@ struct spoiled {
 };
 
 // As train() says it; "" if it is done. warnings: how often the observer was told of one.
-std::string trained(cloud *c, const training_settings &settings,
+std::string warning_of(cloud *c, const training_settings &settings,
                     const std::function<void(training_state *)> &spoil, int *warnings = nullptr) {
     training_state state = {};
     training_report report = {};
@@ -28,7 +28,8 @@ std::string trained(cloud *c, const training_settings &settings,
     };
     int count = 0;
     const training_observer observer = {nullptr, &count, 1, nullptr, nullptr, warn};
-    const bool done = train(&state, c->views.data(), c->views.size(), &settings, &observer, &report, &why);
+    const bool done =
+        train_on(nullptr, &state, c->views.data(), c->views.size(), &settings, &observer, &report, &why);
     if (warnings) *warnings = count;
     training_report_close(&report);
     training_state_close(&state);
@@ -56,16 +57,16 @@ TEST(CheckFinite, NamesTheStage) {
         training_settings settings = cloud::settings(3);
         settings.check_finite = true;
         if (one.settings) one.settings(&settings);
-        const std::string text = trained(&c, settings, one.state);
+        const std::string text = warning_of(&c, settings, one.state);
         EXPECT_NE(text.find(std::string("--check-finite: ") + one.stage), std::string::npos)
             << one.stage << ": " << text;
         EXPECT_NE(text.find(one.what), std::string::npos) << text;
         settings.check_finite = false;
-        EXPECT_EQ(trained(&c, settings, one.state).find("--check-finite: "), std::string::npos);
+        EXPECT_EQ(warning_of(&c, settings, one.state).find("--check-finite: "), std::string::npos);
     }
     training_settings settings = cloud::settings(3);
     settings.check_finite = true;
-    EXPECT_EQ(trained(&c, settings, nullptr), "");
+    EXPECT_EQ(warning_of(&c, settings, nullptr), "");
 }
 
 TEST(McmcWatch, SeesLossesThatRiseAndGaussiansThatDie) {
@@ -97,7 +98,7 @@ TEST(McmcWatch, WarnsWhileGaussiansDie) {
         settings.density.mcmc = {10, runs_away ? 1e6 : 0.01, 0.01};
         settings.rates.opacity_logit = runs_away ? 0.3f : 0.05f;
         int warnings = 0;
-        EXPECT_EQ(trained(&c, settings, nullptr, &warnings), "");
+        EXPECT_EQ(warning_of(&c, settings, nullptr, &warnings), "");
         EXPECT_EQ(warnings, runs_away ? 1 : 0);
     }
 }

@@ -13,7 +13,6 @@
 
 #define EXTENSION "KHR_gaussian_splatting"
 enum { MAGIC = 0x46546c67, JSON_CHUNK = 0x4e4f534a, BINARY_CHUNK = 0x004e4942 };
-enum { BYTE = 5120, UNSIGNED_BYTE = 5121, SHORT = 5122, UNSIGNED_SHORT = 5123, FLOAT = 5126 };
 enum { MOST_BUFFERS = 16, MOST_DEPTH = 64 };
 
 typedef struct gltf {
@@ -31,9 +30,16 @@ typedef struct accessor {
     const uint8_t *first;
     size_t stride;
     int64_t count;
-    int type;        // of its components
+    int type;        // of its components, an index of `types`
     bool normalized; // whole numbers are parts of their largest
 } accessor;
+
+static const struct {
+    json_int_t number;
+    size_t size;
+    int most;
+} types[] = {
+    {5126, 4, 0}, {5120, 1, 127}, {5121, 1, 255}, {5122, 2, 32767}, {5123, 2, 65535}}; // the first: floats
 
 static const json_t *item(const gltf *f, const char *list, json_int_t index) {
     return index < 0 ? NULL : json_array_get(json_object_get(f->root, list), (size_t)index);
@@ -42,16 +48,8 @@ static const json_t *item(const gltf *f, const char *list, json_int_t index) {
 // A whole number that is not negative. `otherwise` if it is absent, -1 if it is something else.
 static json_int_t whole(const json_t *object, const char *key, json_int_t otherwise) {
     const json_t *const value = json_object_get(object, key);
-    return !value                                                     ? otherwise
-           : json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value)
-                                                                      : -1;
-}
-
-static size_t size_of(json_int_t type) {
-    return type == FLOAT                             ? 4
-           : type == SHORT || type == UNSIGNED_SHORT ? 2
-           : type == BYTE || type == UNSIGNED_BYTE   ? 1
-                                                     : 0;
+    const bool good = json_is_integer(value) && json_integer_value(value) >= 0;
+    return !value ? otherwise : good ? json_integer_value(value) : -1;
 }
 
 static bool find_accessor(const gltf *f, json_int_t index, int components, accessor *out) {
@@ -61,83 +59,89 @@ static bool find_accessor(const gltf *f, json_int_t index, int components, acces
     const char *const shape = json_string_value(json_object_get(a, "type"));
     const json_int_t buffer = whole(view, "buffer", -1), offset = whole(view, "byteOffset", 0);
     const json_int_t length = whole(view, "byteLength", -1), count = whole(a, "count", -1);
-    const json_int_t begin = whole(a, "byteOffset", 0), type = whole(a, "componentType", -1);
-    const json_int_t bytes = (json_int_t)size_of(type) * components,
-                     stride = whole(view, "byteStride", bytes);
-    if (!shape || strcmp(shape, shapes[components]) != 0 || bytes == 0 || json_object_get(a, "sparse"))
+    const json_int_t begin = whole(a, "byteOffset", 0), number = whole(a, "componentType", -1);
+    int type = 0;
+    while (type < 5 && types[type].number != number) type++;
+    if (type == 5 || !shape || strcmp(shape, shapes[components]) != 0 || json_object_get(a, "sparse"))
         return false;
+    const json_int_t bytes = (json_int_t)types[type].size * components,
+                     stride = whole(view, "byteStride", bytes);
     if (buffer < 0 || buffer >= MOST_BUFFERS || offset < 0 || length < 0 || begin < 0 || count < 0)
         return false;
     if (count > INT32_MAX || stride < bytes || stride > 252 || begin > length) return false;
     const json_int_t room = (json_int_t)f->bytes[buffer];
     if (offset > room || length > room - offset) return false;
     if (count > 0 && (count - 1) * stride + bytes > length - begin) return false;
-    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, (int)type,
+    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, type,
                       json_is_true(json_object_get(a, "normalized"))};
     return true;
 }
 
 static float value_of(const accessor *a, int64_t i, int component) {
-    const uint8_t *const at = a->first + (size_t)i * a->stride + (size_t)component * size_of(a->type);
+    const size_t size = types[a->type].size;
+    const int most = types[a->type].most;
+    const uint8_t *const at = a->first + (size_t)i * a->stride + (size_t)component * size;
     float real;
-    int16_t word;
-    if (a->type == FLOAT) return *(float *)memcpy(&real, at, sizeof real);
-    memcpy(&word, at, size_of(a->type) == 2 ? 2 : 1);
-    const int value = a->type == BYTE            ? (int8_t)*at
-                      : a->type == UNSIGNED_BYTE ? *at
-                      : a->type == SHORT         ? word
-                                                 : (uint16_t)word;
-    const int most = a->type == BYTE            ? 127
-                     : a->type == UNSIGNED_BYTE ? 255
-                     : a->type == SHORT         ? 32767
-                                                : 65535;
+    if (most == 0) return *(float *)memcpy(&real, at, sizeof real);
+    const int bits = size == 1 ? at[0] : at[0] | at[1] << 8;
+    const int value = most < 128 ? (int8_t)bits : most == 32767 ? (int16_t)bits : bits;
     return a->normalized ? fmaxf((float)value / (float)most, -1) : (float)value;
 }
 
+// The accessor of an attribute, with as many rows as the scene's part has; `count` < 0: any.
 static bool find_attribute(const gltf *f, const json_t *attributes, const char *name, int components,
-                           accessor *out) {
-    const json_int_t index = whole(attributes, name, -1);
-    return find_accessor(f, index, components, out) ||
-           fail(f->why, "%s: attribute %s: its accessor is missing, of another type, or beyond its buffer",
-                f->path, name);
+                           int64_t count, accessor *out) {
+    if (!find_accessor(f, whole(attributes, name, -1), components, out))
+        return fail(f->why,
+                    "%s: attribute %s: its accessor is missing, of another type, or beyond its buffer",
+                    f->path, name);
+    return count < 0 || out->count == count || fail(f->why, "%s: attributes of different counts", f->path);
 }
 
-static const char *harmonic_name(int coefficient, char name[64]) {
-    const int degree = coefficient < 1 ? 0 : coefficient < 4 ? 1 : coefficient < 9 ? 2 : 3;
-    snprintf(name, 64, EXTENSION ":SH_DEGREE_%d_COEF_%d", degree, coefficient - degree * degree);
+static int degree_of_coefficient(int k) {
+    return k < 1 ? 0 : k < 4 ? 1 : k < 9 ? 2 : 3;
+}
+
+static const char *harmonic_name(int k, char name[64]) {
+    const int degree = degree_of_coefficient(k);
+    snprintf(name, 64, EXTENSION ":SH_DEGREE_%d_COEF_%d", degree, k - degree * degree);
     return name;
 }
 
 // The highest degree of which a coefficient is there.
 static int degree_of(const json_t *attributes) {
     char name[64];
-    for (int k = 15; k > 0; k--)
-        if (json_object_get(attributes, harmonic_name(k, name))) return k < 4 ? 1 : k < 9 ? 2 : 3;
-    return 0;
+    int k = 15;
+    while (k > 0 && !json_object_get(attributes, harmonic_name(k, name))) k--;
+    return degree_of_coefficient(k);
 }
 
 static bool check_extension(const gltf *f, const json_t *primitive, const json_t *extension) {
     const char *const kernel = json_string_value(json_object_get(extension, "kernel"));
     const char *const space = json_string_value(json_object_get(extension, "colorSpace"));
+    const json_t *const packed = json_object_get(extension, "extensions");
+    if (json_object_size(packed) > 0)
+        return fail(f->why,
+                    "%s: its Gaussians are compressed by %.60s, which cannot be read; export .spz or .ply",
+                    f->path, json_object_iter_key(json_object_iter((json_t *)(uintptr_t)packed)));
     if (whole(primitive, "mode", 4) != 0)
         return fail(f->why, "%s: a primitive with " EXTENSION " must have mode 0", f->path);
-    if (!kernel || strcmp(kernel, "ellipse") != 0 || !space || strcmp(space, "srgb_rec709_display") != 0)
-        return fail(f->why,
-                    "%s: " EXTENSION ": kernel '%.40s', colorSpace '%.40s'; only 'ellipse' and "
-                    "'srgb_rec709_display' can be read",
-                    f->path, kernel ? kernel : "", space ? space : "");
-    return true;
+    return (kernel && strcmp(kernel, "ellipse") == 0 && space && strcmp(space, "srgb_rec709_display") == 0) ||
+           fail(f->why,
+                "%s: " EXTENSION ": kernel '%.40s', colorSpace '%.40s'; only 'ellipse' and "
+                "'srgb_rec709_display' can be read",
+                f->path, kernel ? kernel : "", space ? space : "");
 }
 
 static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to) {
-    accessor means, scales, rotations, opacities;
-    if (!find_attribute(f, attributes, "POSITION", 3, &means) ||
-        !find_attribute(f, attributes, EXTENSION ":SCALE", 3, &scales) ||
-        !find_attribute(f, attributes, EXTENSION ":ROTATION", 4, &rotations) ||
-        !find_attribute(f, attributes, EXTENSION ":OPACITY", 1, &opacities))
+    accessor means, scales, rotations, opacities, sh;
+    const int64_t width = coefficients(to->sh_degree);
+    char name[64];
+    if (!find_attribute(f, attributes, "POSITION", 3, to->count, &means) ||
+        !find_attribute(f, attributes, EXTENSION ":SCALE", 3, to->count, &scales) ||
+        !find_attribute(f, attributes, EXTENSION ":ROTATION", 4, to->count, &rotations) ||
+        !find_attribute(f, attributes, EXTENSION ":OPACITY", 1, to->count, &opacities))
         return false;
-    if (scales.count != means.count || rotations.count != means.count || opacities.count != means.count)
-        return fail(f->why, "%s: attributes of different counts", f->path);
     for (int64_t i = 0; i < to->count; i++) {
         const double opacity = (double)value_of(&opacities, i, 0);
         for (int k = 0; k < 3; k++) {
@@ -154,13 +158,8 @@ static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to)
         to->opacity_logit[i] = (float)log(opacity / (1 - opacity));
         for (int k = 0; k < 4; k++) to->quaternion[4 * i + k] = value_of(&rotations, i, (k + 3) % 4);
     }
-    const int in_file = coefficients(degree_of(attributes));
-    for (int k = 0; k < in_file; k++) {
-        char name[64];
-        accessor sh;
-        if (!find_attribute(f, attributes, harmonic_name(k, name), 3, &sh)) return false;
-        if (sh.count != means.count) return fail(f->why, "%s: attributes of different counts", f->path);
-        const int64_t width = coefficients(to->sh_degree);
+    for (int k = 0; k < coefficients(degree_of(attributes)); k++) {
+        if (!find_attribute(f, attributes, harmonic_name(k, name), 3, to->count, &sh)) return false;
         for (int64_t i = 0; i < 3 * to->count; i++)
             to->sh[(i / 3 * width + k) * 3 + i % 3] = value_of(&sh, i / 3, (int)(i % 3));
     }
@@ -190,7 +189,7 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
         similarity move;
         if (!extension) continue;
         if (!check_extension(f, primitive, extension) ||
-            !find_attribute(f, attributes, "POSITION", 3, &means))
+            !find_attribute(f, attributes, "POSITION", 3, -1, &means))
             return false;
         if (f->out->mean) {
             gs_gaussians rows = rows_of(f->out, f->at, means.count);
@@ -209,26 +208,22 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
 
 static bool read_numbers(const json_t *node, const char *key, size_t count, double *out) {
     const json_t *const list = json_object_get(node, key);
-    if (!list) return true;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; list && i < count; i++) {
         if (!json_is_number(json_array_get(list, i))) return false;
         out[i] = json_number_value(json_array_get(list, i));
     }
-    return json_array_size(list) == count;
+    return !list || json_array_size(list) == count;
 }
 
 // The rows of a node's 3x4 matrix.
 static bool read_place(const json_t *node, double rows[12]) {
     double m[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, t[3] = {0}, q[4] = {0, 0, 0, 1},
-           s[3] = {1, 1, 1};
+           s[3] = {1, 1, 1}, turn[9];
     if (!read_numbers(node, "matrix", 16, m) || !read_numbers(node, "translation", 3, t) ||
         !read_numbers(node, "rotation", 4, q) || !read_numbers(node, "scale", 3, s))
         return false;
-    const double x = q[0], y = q[1], z = q[2], w = q[3];
-    const double turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
-                            2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                            2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
     const bool matrix = json_object_get(node, "matrix") != NULL; // by columns
+    rotation_of_quaternion((const double[4]){q[3], q[0], q[1], q[2]}, turn);
     for (int k = 0; k < 12; k++) {
         const int r = k / 4, c = k % 4;
         rows[k] = matrix ? m[4 * c + r] : c < 3 ? turn[3 * r + c] * s[c] : t[r];
@@ -236,7 +231,8 @@ static bool read_place(const json_t *node, double rows[12]) {
     return true;
 }
 
-static bool take_node(gltf *f, json_int_t index, const double parent[12], int depth) {
+static bool take_node(gltf *f, const json_t *name, const double parent[12], int depth) {
+    const json_int_t index = json_is_integer(name) ? json_integer_value(name) : -1;
     const json_t *const node = item(f, "nodes", index), *child;
     double own[12], place[12];
     if (!node || depth > MOST_DEPTH || f->visited[index]++ || !read_place(node, own))
@@ -249,11 +245,9 @@ static bool take_node(gltf *f, json_int_t index, const double parent[12], int de
     }
     if (!take_mesh(f, item(f, "meshes", whole(node, "mesh", -1)), place)) return false;
     size_t at;
-    json_array_foreach(json_object_get(node, "children"), at,
-                       child) if (!json_is_integer(child) || !take_node(f, json_integer_value(child), place,
-                                                                        depth + 1)) return f->why->text[0]
-        ? false
-        : fail(f->why, "%s: nodes[%lld]: malformed children", f->path, (long long)index);
+    json_array_foreach(json_object_get(node, "children"), at, child) {
+        if (!take_node(f, child, place, depth + 1)) return false;
+    }
     return true;
 }
 
@@ -263,16 +257,11 @@ static bool take_scene(gltf *f) {
     const json_t *const scene = item(f, "scenes", whole(f->root, "scene", 0)), *one;
     size_t at;
     f->at = 0;
-    f->why->text[0] = '\0';
     memset(f->visited, 0, json_array_size(json_object_get(f->root, "nodes")));
-    if (!scene) {
-        json_array_foreach(json_object_get(f->root, "meshes"), at,
-                           one) if (!take_mesh(f, one, ours)) return false;
-        return true;
+    json_array_foreach(scene ? json_object_get(scene, "nodes") : json_object_get(f->root, "meshes"), at,
+                       one) {
+        if (!(scene ? take_node(f, one, ours, 0) : take_mesh(f, one, ours))) return false;
     }
-    json_array_foreach(
-        json_object_get(scene, "nodes"), at,
-        one) if (!take_node(f, json_is_integer(one) ? json_integer_value(one) : -1, ours, 0)) return false;
     return true;
 }
 

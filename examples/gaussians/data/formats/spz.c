@@ -32,9 +32,9 @@ typedef struct stream_size {
     uint64_t compressed, bytes;
 } stream_size;
 
-// The parts, one after another in a block.
+// The parts, one after another in a block, behind room for the header.
 typedef struct spz_parts {
-    uint8_t *part[PARTS];
+    uint8_t *block, *part[PARTS];
     uint64_t bytes[PARTS], total;
 } spz_parts;
 
@@ -50,11 +50,12 @@ static spz_parts parts_of(const spz_header *h) {
     return parts;
 }
 
-// Sets the parts' places in a new block, which begins at the first of them.
+// Sets the parts' places in a new block.
 static bool open_parts(spz_parts *parts, fault *why) {
-    uint8_t *block = malloc(parts->total ? (size_t)parts->total : 1);
-    if (!block) return fail(why, "no memory for %" PRIu64 " bytes", parts->total);
-    for (int p = 0; p < PARTS; block += parts->bytes[p++]) parts->part[p] = block;
+    uint8_t *at = parts->block = malloc(sizeof(spz_header) + (size_t)parts->total);
+    if (!at) return fail(why, "no memory for %" PRIu64 " bytes", parts->total);
+    at += sizeof(spz_header);
+    for (int p = 0; p < PARTS; at += parts->bytes[p++]) parts->part[p] = at;
     return true;
 }
 
@@ -264,7 +265,7 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
             fprintf(stderr, "dsplat: %s: SH degree %d is read to degree %d\n", file->path, h.degree,
                     GS_MAX_SH_DEGREE);
     }
-    free(parts.part[0]);
+    free(parts.block);
     return done;
 }
 
@@ -347,23 +348,19 @@ static bool write_gzip(const output_file *file, const spz_header *h, const spz_p
     z_stream z = {.next_in = NULL};
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
         return fail(why, "%s: no memory for zlib", file->path);
-    const uint8_t *const from[1 + PARTS] = {(const uint8_t *)h, parts->part[0], parts->part[1],
-                                            parts->part[2],     parts->part[3], parts->part[4],
-                                            parts->part[5]};
+    const uint8_t *from = memcpy(parts->block, h, sizeof *h);
     uint8_t out[1 << 14];
-    for (int p = 0; p <= PARTS; p++) {
-        uint64_t left = p == 0 ? sizeof *h : parts->bytes[p - 1];
-        z.next_in = (Bytef *)(uintptr_t)from[p];
+    for (uint64_t left = sizeof *h + parts->total; left > 0;) {
+        z.next_in = (Bytef *)(uintptr_t)from; // zlib does not write there
+        z.avail_in = (uInt)(left < 1 << 30 ? left : 1 << 30);
+        from += z.avail_in;
+        left -= z.avail_in;
         do {
-            z.avail_in = (uInt)(left < 1 << 30 ? left : 1 << 30);
-            left -= z.avail_in;
-            do {
-                z.next_out = out;
-                z.avail_out = sizeof out;
-                deflate(&z, p == PARTS && left == 0 ? Z_FINISH : Z_NO_FLUSH);
-                fwrite(out, 1, sizeof out - z.avail_out, file->stream); // the stream remembers errors
-            } while (z.avail_out == 0);
-        } while (left > 0);
+            z.next_out = out;
+            z.avail_out = sizeof out;
+            deflate(&z, left == 0 ? Z_FINISH : Z_NO_FLUSH);
+            fwrite(out, 1, sizeof out - z.avail_out, file->stream); // the stream remembers errors
+        } while (z.avail_out == 0);
     }
     deflateEnd(&z);
     return true;
@@ -418,7 +415,7 @@ static bool spz_write(const output_file *file, const gs_gaussians *scene, int va
     if (!open_parts(&parts, why)) return false;
     pack(&h, scene, &parts, file->path);
     const bool done = (h.version < 4 ? write_gzip : write_zstd)(file, &h, &parts, why);
-    free(parts.part[0]);
+    free(parts.block);
     return done;
 }
 

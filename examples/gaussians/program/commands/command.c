@@ -4,6 +4,7 @@
 #include "frame.h"
 #include "scene.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,11 +118,21 @@ static bool load_and_run(ranks *group, void *context) {
     return agree(work, group) && work->body(group, work->context);
 }
 
+// CUDA starts with its first call, which takes tenths of a second. Who needs the device sees whether it has failed.
+static void *start_device(void *nothing) {
+    cudaFree(NULL);
+    return nothing;
+}
+
+// The device starts while the photographs are decoded.
 static bool run_alone(rank_work *work, fault *why) {
+    pthread_t starter;
     ranks *const group = ranks_alone_open();
     if (!group) return fail(why, "no memory for a group of one rank");
-    const bool done = work->load(work->context, 0, why) &&
-                      (work->body(group, work->context) || fail(why, "%s", ranks_error(group)));
+    const bool starts = pthread_create(&starter, NULL, start_device, NULL) == 0;
+    bool done = work->load(work->context, 0, why);
+    if (starts) pthread_join(starter, NULL);
+    done = done && (work->body(group, work->context) || fail(why, "%s", ranks_error(group)));
     ranks_alone_close(group);
     return done;
 }

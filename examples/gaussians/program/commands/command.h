@@ -10,7 +10,6 @@
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
 int convert_command(int argc, char **argv);
-int demo_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int finish_command(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "dataset.h"
 #include "camera.h"
 #include "frame.h"
+#include "live/packed_scene.h"
 #include "measure/maps.h"
 #include "scene.h"
 #include "similarity.h"
@@ -119,39 +120,6 @@ static bool is_in_box(const gs_gaussians *g, int64_t i, const void *context) {
     return true;
 }
 
-// The opacity times the fourth root of the largest area that a Gaussian shows. Without 30% of their Gaussians fox and
-// bonsai have 48 and 34 dB against the whole; by the area itself 33 and 29, by opacity alone 45 and 31.
-static float weight_of(const gs_gaussians *g, int64_t i) {
-    const float *const s = g->log_scale + 3 * i;
-    const double area = exp((double)s[0] + s[1] + s[2] - fmin(fmin(s[0], s[1]), s[2]));
-    return (float)(sqrt(sqrt(area)) / (1 + exp(-(double)g->opacity_logit[i])));
-}
-
-typedef struct weights {
-    const float *of; // each Gaussian
-    float least;
-} weights;
-
-static bool weighs_enough(const gs_gaussians *g, int64_t i, const void *context) {
-    const weights *const w = context;
-    (void)g;
-    return w->of[i] >= w->least;
-}
-
-static bool prune(gs_gaussians *g, double part, fault *why) {
-    const int64_t removed = (int64_t)(part * (double)g->count);
-    if (removed == 0) return true;
-    float *const of = malloc(2 * (size_t)g->count * sizeof *of);
-    if (!of) return fail(why, "no memory for the weights of %lld Gaussians", (long long)g->count);
-    float *const sorted = of + g->count;
-    for (int64_t i = 0; i < g->count; i++) of[i] = sorted[i] = weight_of(g, i);
-    qsort(sorted, (size_t)g->count, sizeof *sorted, compare_floats);
-    const weights w = {of, sorted[removed]};
-    gaussians_keep(g, weighs_enough, &w);
-    free(of);
-    return true;
-}
-
 // Drops coefficients; rows move to lower places.
 static void lower_degree(gs_gaussians *g, int degree) {
     if (degree >= g->sh_degree) return;
@@ -208,8 +176,8 @@ static bool compare_pictures(const convert_options *o, const gs_gaussians *sourc
     bool done = true;
     for (int k = 0; k < v->count && done; k++) {
         image a = {0}, b = {0};
-        done = map_picture(source, &v->camera[k], black, &a, why) &&
-               map_picture(&written, &v->camera[k], black, &b, why);
+        done = map_picture(source, GS_MAX_SH_DEGREE, &v->camera[k], black, &a, why) &&
+               map_picture(&written, GS_MAX_SH_DEGREE, &v->camera[k], black, &b, why);
         if (done) {
             const double psnr = image_psnr(&a, &b, NULL);
             sum += psnr;
@@ -260,7 +228,7 @@ static bool convert(convert_options *o, const dataset *data, gs_gaussians *scene
         if (!choose_views(o, scene, data, &v, why)) return false;
         source = device_gaussians_from(scene);
     }
-    bool done = prune(scene, o->prune, why);
+    bool done = scene_keep_heaviest(scene, scene->count - (int64_t)(o->prune * (double)scene->count), why);
     if (done) lower_degree(scene, (int)o->sh_degree);
     done = done && write_output(o, scene, why);
     if (done)
@@ -300,8 +268,7 @@ int convert_command(int argc, char **argv) {
         OPTION("check", &options.check,
                .help = "read the file again and compare its pictures with those before --prune"),
         OPTION("cameras", &options.cameras,
-               .help =
-                   "with --check: compare up to 16 views of this folder; default: eight around the scene"),
+               .help = "with --check: up to 16 views of this folder; default: eight around the scene"),
         DOWNSCALE_OPTION(&options.downscale, "the cameras' pictures"),
         OPTIONS_END};
     const command_spec command = {

@@ -8,7 +8,6 @@
 #include "files/path.h"
 #include "images/image.h"
 #include "scene.h"
-#include "measure/maps.h"
 #include "trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,41 +15,38 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json, *depth, *sheet, *pictures;
+    const char *scene, *cameras, *background, *json, *depth, *pictures;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
     bool trained_on_all; // as the scene's file says
-    rank_options ranks;
 } eval_options;
 
-typedef struct eval_run {
-    const eval_options *options;
-    float background[3];
-    gs_gaussians scene;
-    dataset data;
-} eval_run;
-
-// The measures of one view. Doubles only: ranks add them up.
 typedef struct measures {
     quality quality;
     double depth_error; // with --depth; NaN without a map
 } measures;
-enum { MEASURES = sizeof(measures) / sizeof(double) };
 
 typedef struct evaluation {
-    const eval_run *run;
     const eval_options *options;
-    size_t count, begin, end; // views; those that this rank measures
-    target_view *views;       // [count]
-    measures *each, mean;     // [count]
+    float background[3];
+    gs_gaussians scene, device; // the same on the host and on the device
+    dataset data;
+    size_t count;         // views that are measured
+    target_view *views;   // [count]
+    measures *each, mean; // [count]
+    // What measures:
+    frame color, depth;
+    double *result;        // device
+    ranks *alone;          // with --align-steps
+    training_state moving; // likewise
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
     return o->all || view->held_out || (o->trained_on_all && o->holdout == 0);
 }
 
-static bool evaluation_open(evaluation *e, ranks *group, fault *why) {
-    const dataset *const data = &e->run->data;
+static bool open_views(evaluation *e, fault *why) {
+    const dataset *const data = &e->data;
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
     if (!e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
@@ -58,20 +54,141 @@ static bool evaluation_open(evaluation *e, ranks *group, fault *why) {
         const dataset_view *view = &data->views[i];
         if (!is_measured(e->options, view)) continue;
         if (!target_view_list(&e->views[e->count], view, why)) return false;
-        e->views[e->count++].depth_on_host = view->depth;
+        e->views[e->count].depth_on_host = view->depth;
+        target_view_upload(&e->views[e->count++], false);
     }
-    const size_t ranks_number = (size_t)ranks_count(group), own = (size_t)ranks_own(group);
-    e->begin = e->count * own / ranks_number, e->end = e->count * (own + 1) / ranks_number;
-    for (size_t i = e->begin; i < e->end; i++) target_view_upload(&e->views[i], false);
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
 }
 
+static bool load(evaluation *e, fault *why) {
+    const eval_options *const o = e->options;
+    const dataset_options loading = {.downscale = (int)o->downscale,
+                                     .background = {e->background[0], e->background[1], e->background[2]},
+                                     .undistort = o->undistort,
+                                     .mask_from_alpha = o->mask_from_alpha};
+    if (!json_is_possible(o->json, why) || (o->pictures && !folder_make(o->pictures, why)) ||
+        !read_scene_to_measure(o->scene, &e->scene, why) ||
+        !dataset_load(o->cameras, &loading, &e->data, why))
+        return false;
+    dataset_hold_out(&e->data, (size_t)o->holdout);
+    if (o->trained_on_all)
+        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n",
+                o->scene);
+    const depth_maps_of of =
+        o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+    if ((o->depth && !depth_maps_load(&e->data, o->depth, &loading, of, why)) ||
+        !dataset_spared(&e->data, o->json, why) || !open_views(e, why))
+        return false;
+    e->result = device_allocate(3 * sizeof *e->result);
+    e->device = device_gaussians_from(&e->scene);
+    e->depth.with_depth = true;
+    if (o->align_steps == 0) return true;
+    e->alone = ranks_alone_open();
+    if (e->alone) training_state_open(&e->moving, e->alone, &e->scene);
+    return e->alone || fail(why, "no memory for a group of one rank");
+}
+
 static void evaluation_close(evaluation *e) {
+    training_state_close(&e->moving);
+    ranks_alone_close(e->alone);
+    frame_close(&e->color);
+    frame_close(&e->depth);
+    device_gaussians_close(&e->device);
+    device_free(e->result);
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
     free(e->views);
     free(e->each);
+    dataset_close(&e->data);
+    scene_close(&e->scene);
 }
+
+// ---- measuring
+
+// A view by itself: the others do not matter.
+static bool align(evaluation *e, target_view *view, fault *why) {
+    training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
+    memcpy(settings.background, e->background, sizeof settings.background);
+    return e->options->align_steps == 0 ||
+           align_views(NULL, &e->moving, view, 1, &settings, e->options->align_steps, why);
+}
+
+// The mean over the map's pixels that count.
+static double mean_depth(const target_view *view) {
+    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < pixels; i++) {
+        if (isnan(view->depth_on_host[i]) || (view->mask_on_host && view->mask_on_host[i] == 0)) continue;
+        sum += (double)view->depth_on_host[i];
+        n++;
+    }
+    return sum / n;
+}
+
+// Renders the inverse depth of the view and compares it with the view's map: the mean absolute difference over the mean
+// of the map, of the pixels that count. NaN without a map. Waits for the device.
+static double depth_error_of(evaluation *e, const target_view *view) {
+    const float black[GS_CHANNELS] = {0};
+    double error;
+    if (!view->depth) return NAN;
+    frame_render(&e->depth, &e->device, e->device.sh_degree, &view->camera, black);
+    frame_depth_loss(&e->depth, view->depth, view->mask, 0, e->result, false);
+    device_download(&error, e->result, sizeof error);
+    return error / mean_depth(view);
+}
+
+// A photograph is never at this path.
+static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
+    char name[32];
+    snprintf(name, sizeof name, "view_%05zu.png", i);
+    return path_join(path, e->options->pictures, name, why) && dataset_spared(&e->data, path, why);
+}
+
+// The frame's picture and the photograph side by side.
+static bool write_pictures(const evaluation *e, size_t i, fault *why) {
+    char path[PATH_ROOM];
+    image rendered;
+    if (!path_of_pictures(e, i, path, why) || !frame_picture(&e->color, &rendered, why)) return false;
+    const image *const pair[] = {&rendered, e->views[i].picture};
+    const bool done = image_write_beside(path, pair, 2, 0, why);
+    image_close(&rendered);
+    return done;
+}
+
+// Removes those of an earlier run with more views.
+static bool remove_other_pictures(const evaluation *e, fault *why) {
+    char path[PATH_ROOM];
+    bool more = e->options->pictures;
+    for (size_t i = e->count; more; i++)
+        if (!path_of_pictures(e, i, path, why) || !file_remove(path, &more, why)) return false;
+    return true;
+}
+
+static bool measure_view(evaluation *e, size_t i, fault *why) {
+    target_view *const view = &e->views[i];
+    measures *const out = &e->each[i];
+    if (!align(e, view, why)) return false;
+    frame_render(&e->color, &e->device, e->device.sh_degree, &view->camera, e->background);
+    if (!quality_of_frame(&e->color, view, e->result, &out->quality, why)) return false;
+    if (e->options->pictures && !write_pictures(e, i, why)) return false;
+    if (e->options->depth) out->depth_error = depth_error_of(e, view);
+    return true;
+}
+
+// Depth is that of the views that have a map.
+static void average(evaluation *e) {
+    const double n = (double)e->count;
+    double maps = 0;
+    measures sum = {0};
+    for (size_t i = 0; i < e->count; i++) {
+        const measures *const m = &e->each[i];
+        sum.quality.psnr += m->quality.psnr, sum.quality.ssim += m->quality.ssim;
+        if (e->views[i].depth_on_host) sum.depth_error += m->depth_error, maps++;
+    }
+    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.depth_error / maps};
+}
+
+// ---- what is told
 
 static void print_row(const evaluation *e, const measures *m) {
     printf("  %8.2f  %6.4f", m->quality.psnr, m->quality.ssim);
@@ -103,10 +220,10 @@ static void describe_measures(const evaluation *e, json_writer *json, const meas
 static void describe(json_writer *json, const void *subject) {
     const evaluation *e = subject;
     json_put_text(json, "scene", e->options->scene);
-    json_put_integer(json, "gaussians", e->run->scene.count);
+    json_put_integer(json, "gaussians", e->scene.count);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_put_floats(json, "background", e->run->background, GS_CHANNELS);
+    json_put_floats(json, "background", e->background, GS_CHANNELS);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
@@ -122,201 +239,16 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
-// What a rank measures with.
-typedef struct meters {
-    gs_gaussians gaussians;
-    frame color, depth;
-    double *result;        // device
-    ranks *alone;          // with --align-steps
-    training_state moving; // likewise
-} meters;
-
-static bool meters_open(meters *m, const evaluation *e, fault *why) {
-    m->result = device_allocate(3 * sizeof *m->result);
-    m->gaussians = device_gaussians_from(&e->run->scene);
-    m->depth.with_depth = true;
-    if (e->options->align_steps == 0) return true;
-    m->alone = ranks_alone_open();
-    if (m->alone) training_state_open(&m->moving, m->alone, &e->run->scene);
-    return m->alone || fail(why, "no memory for a group of one rank");
-}
-
-static void meters_close(meters *m) {
-    training_state_close(&m->moving);
-    ranks_alone_close(m->alone);
-    frame_close(&m->color);
-    frame_close(&m->depth);
-    device_gaussians_close(&m->gaussians);
-    device_free(m->result);
-}
-
-// A view by itself, so that it does not matter which rank has which.
-static bool align(const evaluation *e, meters *m, target_view *view, fault *why) {
-    training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
-    memcpy(settings.background, e->run->background, sizeof settings.background);
-    return e->options->align_steps == 0 ||
-           align_views(NULL, &m->moving, view, 1, &settings, e->options->align_steps, why);
-}
-
-// The mean over the map's pixels that count.
-static double mean_depth(const target_view *view) {
-    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
-    double sum = 0, n = 0;
-    for (size_t i = 0; i < pixels; i++) {
-        if (isnan(view->depth_on_host[i]) || (view->mask_on_host && view->mask_on_host[i] == 0)) continue;
-        sum += (double)view->depth_on_host[i];
-        n++;
-    }
-    return sum / n;
-}
-
-// Renders the inverse depth of the view and compares it with the view's map: the mean absolute difference over the mean
-// of the map, of the pixels that count. NaN without a map. Waits for the device.
-// f: with depth; renders. device_result: a double on the device, scratch.
-static double depth_error_of(frame *f, const gs_gaussians *gaussians, const target_view *view,
-                             double *device_result) {
-    const float black[GS_CHANNELS] = {0};
-    double error;
-    if (!view->depth) return NAN;
-    frame_render(f, gaussians, gaussians->sh_degree, &view->camera, black);
-    frame_depth_loss(f, view->depth, view->mask, 0, device_result, false);
-    device_download(&error, device_result, sizeof error);
-    return error / mean_depth(view);
-}
-
-// A photograph is never at this path.
-static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
-    char name[32];
-    snprintf(name, sizeof name, "view_%05zu.png", i);
-    return path_join(path, e->options->pictures, name, why) && dataset_spared(&e->run->data, path, why);
-}
-
-// The frame's picture and the photograph side by side.
-static bool write_pictures(const evaluation *e, const frame *f, size_t i, fault *why) {
-    char path[PATH_ROOM];
-    image rendered;
-    if (!path_of_pictures(e, i, path, why) || !frame_picture(f, &rendered, why)) return false;
-    const image *const pair[] = {&rendered, e->views[i].picture};
-    const bool done = image_write_beside(path, pair, 2, 0, why);
-    image_close(&rendered);
-    return done;
-}
-
-// Removes those of an earlier run with more views.
-static bool remove_other_pictures(const evaluation *e, fault *why) {
-    char path[PATH_ROOM];
-    bool more = e->options->pictures;
-    for (size_t i = e->count; more; i++)
-        if (!path_of_pictures(e, i, path, why) || !file_remove(path, &more, why)) return false;
-    return true;
-}
-
-static bool measure_view(evaluation *e, meters *m, size_t i, fault *why) {
-    target_view *const view = &e->views[i];
-    measures *const out = &e->each[i];
-    if (!align(e, m, view, why)) return false;
-    frame_render(&m->color, &m->gaussians, m->gaussians.sh_degree, &view->camera, e->run->background);
-    if (!quality_of_frame(&m->color, view, m->result, &out->quality, why)) return false;
-    if (e->options->pictures && !write_pictures(e, &m->color, i, why)) return false;
-    if (e->options->depth) out->depth_error = depth_error_of(&m->depth, &m->gaussians, view, m->result);
-    return true;
-}
-
-// Ranks keep step, as none waits for long.
-static bool measure(evaluation *e, ranks *group, fault *why) {
-    meters m = {0};
-    bool done = meters_open(&m, e, why);
-    const size_t most = e->count / (size_t)ranks_count(group) + 1;
-    for (size_t k = 0; k < most && done; k++) {
-        if (e->begin + k < e->end) done = measure_view(e, &m, e->begin + k, why);
-        done = done && (ranks_barrier(group, NULL) || fail(why, "%s", ranks_error(group)));
-    }
-    meters_close(&m);
-    return done &&
-           (ranks_sum(group, (double *)e->each, MEASURES * e->count) || fail(why, "%s", ranks_error(group)));
-}
-
-// Depth is that of the views that have a map.
-static void average(evaluation *e) {
-    const double n = (double)e->count;
-    double maps = 0;
-    measures sum = {0};
-    for (size_t i = 0; i < e->count; i++) {
-        const measures *const m = &e->each[i];
-        sum.quality.psnr += m->quality.psnr, sum.quality.ssim += m->quality.ssim;
-        if (e->views[i].depth_on_host) sum.depth_error += m->depth_error, maps++;
-    }
-    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.depth_error / maps};
-}
-
-static int compare_psnr(const void *a, const void *b) {
-    const measures *const *x = a, *const *y = b;
-    return ((*x)->quality.psnr > (*y)->quality.psnr) - ((*x)->quality.psnr < (*y)->quality.psnr);
-}
-
-// The worst view first.
-static bool write_sheet(const evaluation *e, fault *why) {
-    const size_t shown = e->count < SHEET_MOST ? e->count : SHEET_MOST;
-    const measures **const order = calloc(e->count, sizeof *order);
-    const target_view *views[SHEET_MOST];
-    if (!order) return fail(why, "no memory for a sheet of %zu views", e->count);
-    for (size_t i = 0; i < e->count; i++) order[i] = &e->each[i];
-    qsort(order, e->count, sizeof *order, compare_psnr);
-    for (size_t i = 0; i < shown; i++) views[i] = &e->views[order[i] - e->each];
-    free(order);
-    gs_gaussians device = device_gaussians_from(&e->run->scene);
-    const bool done = sheet_write(e->options->sheet, &device, views, shown, e->run->background, why);
-    device_gaussians_close(&device);
-    if (!done || json_is_stdout(e->options->json)) return done;
-    printf("%s: rendered, photograph, error of", e->options->sheet);
-    for (size_t i = 0; i < shown; i++) printf(" %s", views[i]->name);
-    printf("\n");
-    return true;
-}
-
-static bool tell(evaluation *e, fault *why) {
+static bool evaluate(evaluation *e, fault *why) {
     const char *const json = e->options->json;
+    for (size_t i = 0; i < e->count; i++)
+        if (!measure_view(e, i, why)) return false;
     average(e);
     if (!json_is_stdout(json)) print_table(e);
-    return (!json || json_save(json, describe, e, why)) && (!e->options->sheet || write_sheet(e, why)) &&
-           remove_other_pictures(e, why);
-}
-
-// Every rank has the whole scene and measures some of the views. Rank 0 tells.
-static bool evaluate(ranks *group, void *context) {
-    const eval_run *const run = context;
-    evaluation e = {.run = run, .options = run->options};
-    fault why;
-    const bool done = evaluation_open(&e, group, &why) && measure(&e, group, &why) &&
-                      (ranks_own(group) > 0 || tell(&e, &why));
-    evaluation_close(&e);
-    return done || ranks_fail_with(group, &why);
+    return (!json || json_save(json, describe, e, why)) && remove_other_pictures(e, why);
 }
 
 // ---- the command
-
-static bool load(void *context, int own, fault *why) {
-    eval_run *const run = context;
-    const eval_options *const o = run->options;
-    const dataset_options loading = {
-        .downscale = (int)o->downscale,
-        .background = {run->background[0], run->background[1], run->background[2]},
-        .undistort = o->undistort,
-        .mask_from_alpha = o->mask_from_alpha};
-    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)) ||
-                      (o->pictures && !folder_make(o->pictures, why)))) ||
-        !read_scene_to_measure(o->scene, &run->scene, why) ||
-        !dataset_load(o->cameras, &loading, &run->data, why))
-        return false;
-    dataset_hold_out(&run->data, (size_t)o->holdout);
-    if (own == 0 && o->trained_on_all)
-        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n",
-                o->scene);
-    const depth_maps_of of =
-        o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
-    return (!o->depth || depth_maps_load(&run->data, o->depth, &loading, of, why)) &&
-           dataset_spared(&run->data, o->json, why) && dataset_spared(&run->data, o->sheet, why);
-}
 
 // What is not said by options, from the scene's file.
 static bool read_notes(eval_options *o, float background[3], fault *why) {
@@ -328,43 +260,25 @@ static bool read_notes(eval_options *o, float background[3], fault *why) {
     return true;
 }
 
-static bool check(const eval_options *o, float background[3], fault *why) {
-    if (o->background && !parse_color(o->background, background, why)) return false;
-    if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
-    if (o->sheet && o->ranks.gpus > 1) return fail(why, "--sheet excludes --gpus");
-    return are_two_files("--json", o->json, "the scene", o->scene, why) &&
-           are_two_files("--sheet", o->sheet, "the scene", o->scene, why) &&
-           are_two_files("--sheet", o->sheet, "--json", o->json, why);
-}
-
 int eval_command(int argc, char **argv) {
     eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
         OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
-               .help =
-                   "measure every Nth view by name; auto: the held-out views that the scene's file names"),
+               .help = "measure every Nth view by name; auto: those that the scene's file says"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "steps that refine each view's pose on the scene before it is measured"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
-        OPTION(
-            "depth", &options.depth,
-            .help =
-                "measure the error of inverse depth against maps in this folder, NAME.png or NAME.pfm, in units of the scene"),
+        OPTION("depth", &options.depth,
+               .help = "measure inverse depth against maps in this folder, NAME.png or NAME.pfm"),
         OPTION("background", &options.background,
                .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
-        OPTION("sheet", &options.sheet,
-               .help =
-                   "write this PNG of renderings, photographs and their differences, the worst view first"),
         OPTION("pictures", &options.pictures,
-               .help =
-                   "write DIR/view_NNNNN.png of each view in order: rendered and photograph side by side"),
-        GPUS_OPTION(&options.ranks.gpus, "split the views"),
-        NCCL_OPTION(&options.ranks.nccl),
+               .help = "write DIR/view_NNNNN.png of each view: rendered, and beside it the photograph"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat eval",
@@ -387,12 +301,12 @@ int eval_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    eval_run run = {.options = &options};
-    if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
+    evaluation e = {.options = &options};
+    if ((options.background && !parse_color(options.background, e.background, &why)) ||
+        !(options.cameras || fail(&why, "--cameras is missing: the photographs")) ||
+        !are_two_files("--json", options.json, "the scene", options.scene, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, evaluate, &run, &run.data, &run.scene};
-    const bool done = read_notes(&options, run.background, &why) && run_on_ranks(&options.ranks, &work, &why);
-    dataset_close(&run.data);
-    scene_close(&run.scene);
+    const bool done = read_notes(&options, e.background, &why) && load(&e, &why) && evaluate(&e, &why);
+    evaluation_close(&e);
     return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -4,8 +4,6 @@
 #include "commands/cameras.h"
 #include "commands/command.h"
 #include "commands/page_source.h"
-#include "frame.h"
-#include "measure/maps.h"
 #include "scene.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +21,7 @@ void page_options_list(page_options *o, option_table *table) {
                .help = "with --cameras: number of views on the page, evenly spread by name"),
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
         OPTION("most", &o->most, .minimum = 1, .maximum = 4000000,
-               .help =
-                   "limit of Gaussians on the page; those that contribute least to its views are left out"),
-        OPTION("log", &o->log, .help = "draw the curves of this file of 'dsplat train --log'"),
+               .help = "limit of Gaussians on the page; those of least opacity and size are left out"),
         OPTION("title", &o->title, .help = "the page's title; default: the name of the scene's file"),
         OPTION("background", &o->background,
                .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
@@ -51,26 +47,17 @@ static bool is_chosen(size_t index, const char *name, const void *context) {
     return is_first_of_part(index, c->wanted, c->data->view_count);
 }
 
-static int divisor_of(int width, int height) {
-    const int longer = width > height ? width : height;
-    return (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
-}
-
 static bool make_room(page_source *s, size_t count, fault *why) {
     s->views = calloc(count, sizeof *s->views);
-    s->small = calloc(count, sizeof *s->small);
-    return (s->views && s->small) || fail(why, "no memory for %zu views", count);
+    return s->views || fail(why, "no memory for %zu views", count);
 }
 
 // picture: NULL: there is none.
 static bool add_view(page_source *s, const page_view *view, const image *picture, fault *why) {
-    page_view *const added = &s->views[s->view_count];
-    gs_camera *const small = &s->small[s->view_count];
+    page_view *const added = &s->views[s->content.view_count++];
     *added = *view;
-    *small = view->camera;
-    s->view_count++;
-    added->divisor = divisor_of(small->width, small->height);
-    dataset_downscale_camera(small, added->divisor);
+    const int longer = view->camera.width > view->camera.height ? view->camera.width : view->camera.height;
+    added->divisor = (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
     return !picture || image_downscale(picture, added->divisor, &added->photograph, why);
 }
 
@@ -91,12 +78,12 @@ static bool load_views(page_source *s, const page_options *o, const scene_notes 
 }
 
 static void place_pivot(page_source *s, const target_view *views, size_t count) {
-    camera_path path;
+    camera_orbit orbit;
     fault ignored;
-    const bool has_up = camera_path_open(&path, PATH_ORBIT, views, count, &ignored);
+    const bool has_up = camera_orbit_open(&orbit, views, count, &ignored);
     for (int i = 0; i < 3; i++) {
-        s->content.pivot[i] = path.focus[i];
-        s->content.up[i] = has_up ? path.up[i] : -(double)s->small[0].rotation[3 + i];
+        s->content.pivot[i] = orbit.focus[i];
+        s->content.up[i] = has_up ? orbit.up[i] : -(double)s->views[0].camera.rotation[3 + i];
     }
 }
 
@@ -116,24 +103,7 @@ static bool invent_view(page_source *s, fault *why) {
            make_room(s, 1, why) && add_view(s, &view, NULL, why);
 }
 
-// ---- pictures
-
-static bool draw_poster(page_source *s, fault *why) {
-    image_close(&s->poster);
-    gs_gaussians device = device_gaussians_from(&s->scene);
-    const bool done = map_picture(&device, &s->small[0], s->content.background, &s->poster, why);
-    device_gaussians_close(&device);
-    return done;
-}
-
 // ---- the whole
-
-static void list_parts(page_source *s) {
-    s->content.view_count = s->view_count;
-    s->content.views = s->views;
-    s->content.poster = &s->poster;
-    s->content.record = &s->record;
-}
 
 bool page_source_open(page_source *s, const page_options *o, const char *output, fault *why) {
     scene_notes notes;
@@ -142,34 +112,26 @@ bool page_source_open(page_source *s, const page_options *o, const char *output,
     if (!scene_read_notes(o->scene, &notes, why)) return false;
     memcpy(c->background, notes.background, sizeof c->background); // zeros if the file has none
     if ((o->background && !parse_color(o->background, c->background, why)) ||
-        (o->log && !run_record_read(&s->record, o->log, why)) ||
         !read_scene_to_measure(o->scene, &s->scene, why) ||
         !(o->cameras ? load_views(s, o, &notes, why) && place_pivot_of_data(s, why) : invent_view(s, why)) ||
         !dataset_spared(&s->data, output, why))
         return false;
-    list_parts(s);
     return page_source_take_scene(s, o->most, why);
 }
 
 bool page_source_reread(page_source *s, const page_options *o, fault *why) {
-    page_source next = {.content = s->content, .small = s->small, .view_count = s->view_count};
-    const bool done = (!o->log || run_record_read(&next.record, o->log, why)) &&
-                      read_scene_to_measure(o->scene, &next.scene, why) &&
-                      page_source_take_scene(&next, o->most, why);
-    page_source *const old = done ? s : &next;
-    scene_close(&old->scene);
-    run_record_close(&old->record);
-    image_close(&old->poster);
-    if (!done) return false;
-    s->scene = next.scene, s->record = next.record, s->poster = next.poster;
-    s->content.total = next.content.total;
-    return true;
+    gs_gaussians next;
+    if (!read_scene_to_measure(o->scene, &next, why)) return false;
+    scene_close(&s->scene);
+    s->scene = next;
+    return page_source_take_scene(s, o->most, why);
 }
 
 bool page_source_take_scene(page_source *s, int64_t most, fault *why) {
     s->content.total = s->scene.count;
     s->content.scene = &s->scene;
-    return keep_contributing(&s->scene, NULL, most, s->small, s->view_count, why) && draw_poster(s, why);
+    s->content.views = s->views;
+    return scene_keep_heaviest(&s->scene, most, why);
 }
 
 bool page_source_of_run(page_source *s, const view_split *split, fault *why) {
@@ -183,17 +145,13 @@ bool page_source_of_run(page_source *s, const view_split *split, fault *why) {
             return false;
     }
     place_pivot(s, split->views, all);
-    list_parts(s);
-    return s->views[0].photograph.pixels ? image_downscale(&s->views[0].photograph, 1, &s->poster, why)
-                                         : image_open(&s->poster, 1, 1, GS_CHANNELS, why);
+    s->content.views = s->views;
+    return true;
 }
 
 void page_source_close(page_source *s) {
-    for (size_t i = 0; i < s->view_count; i++) image_close(&s->views[i].photograph);
-    image_close(&s->poster);
+    for (size_t i = 0; i < s->content.view_count; i++) image_close(&s->views[i].photograph);
     free(s->views);
-    free(s->small);
-    run_record_close(&s->record);
     dataset_close(&s->data);
     scene_close(&s->scene);
 }
@@ -224,19 +182,18 @@ int export_command(int argc, char **argv) {
         .summary =
             "Writes a page that shows a scene in a browser with WebGL 2. The page is one file: it needs no\n"
             "network and no other file, and opens with a double click.\n\n"
-            "It holds the scene, smaller photographs of some views, and the curves of the training. With\n"
-            "300,000 Gaussians it has at most 10 MB, with more in proportion; for that the harmonics\n"
-            "become coarser. The page says what is stored how.",
+            "It holds the scene and smaller photographs of some views. With 300,000 Gaussians it has at\n"
+            "most 10 MB, with more in proportion; for that the harmonics become coarser. The page says\n"
+            "what is stored how. That of 'dsplat train --report' has the curves of training too.",
         .examples = "  dsplat export fern.ply -o fern.html --cameras data/fern\n"
-                    "  dsplat export fern.ply -o fern.html --cameras data/fern --log fern.log --title Fern\n",
+                    "  dsplat export fern.ply -o fern.html --cameras data/fern --title Fern\n",
         .options = table.rows,
         .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     if (!(output || fail(&why, "-o is missing: the page")) ||
-        !are_two_files("--output", output, "the scene", options.scene, &why) ||
-        !are_two_files("--output", output, "--log", options.log, &why))
+        !are_two_files("--output", output, "the scene", options.scene, &why))
         return report_misuse(&command, &why);
     return write_page(&options, output, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

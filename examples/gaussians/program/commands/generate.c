@@ -10,7 +10,6 @@
 #include "files/output_file.h"
 #include "files/path.h"
 #include "images/image.h"
-#include "parallel.h"
 #include "random.h"
 #include "scene.h"
 #include "transforms.h"
@@ -29,7 +28,8 @@ typedef struct generate_options {
 // The views of one transforms file: camera indices from first to before last.
 typedef struct view_set {
     const generate_options *options;
-    const char *name; // "train"
+    const char *name, *list;     // "train", "transforms_train.json"
+    const char *picture, *depth; // paths of files with their number, as of remove_numbered
     int64_t first, last;
     bool exact_depth; // as .pfm; otherwise as .png with scale and shift
 } view_set;
@@ -76,26 +76,10 @@ static gs_camera camera_at(const generate_options *options, int64_t index) {
     return camera;
 }
 
-// The picture's path in the folder, without ".png", as in NeRF's scenes.
-static void picture_name(char out[32], const view_set *set, int64_t index) {
-    snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
-}
-
-typedef enum file_kind { FILE_PICTURE, FILE_DEPTH } file_kind;
-
-static bool path_of(char path[PATH_ROOM], const view_set *set, file_kind kind, int64_t index, fault *why) {
-    char name[32], file[48];
-    picture_name(name, set, index);
-    if (kind == FILE_PICTURE)
-        snprintf(file, sizeof file, "%s.png", name);
-    else
-        snprintf(file, sizeof file, "depth/%s.%s", name, set->exact_depth ? "pfm" : "png");
-    return path_join(path, set->options->folder, file, why);
-}
-
-static bool list_path(char path[PATH_ROOM], const view_set *set, fault *why) {
-    char file[40];
-    snprintf(file, sizeof file, "transforms_%s.json", set->name);
+static bool path_of(char path[PATH_ROOM], const view_set *set, const char *format, int64_t index,
+                    fault *why) {
+    char file[48];
+    snprintf(file, sizeof file, format, (long long)(index - set->first));
     return path_join(path, set->options->folder, file, why);
 }
 
@@ -120,8 +104,8 @@ static void describe_views(json_writer *json, const void *subject) {
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
         const pose at = pose_of(&camera);
-        char name[32];
-        picture_name(name, set, i);
+        char name[32]; // without ".png", as in NeRF's scenes
+        snprintf(name, sizeof name, "%s/r_%04" PRId64, set->name, i - set->first);
         json_begin(json, NULL, '{');
         json_put_text(json, "file_path", name);
         transforms_put_pose(json, at.rotation, at.translation);
@@ -164,7 +148,7 @@ static void hide_scale(plane *map, uint64_t seed, int64_t index) {
 static bool write_depth(const frame *f, const view_set *set, int64_t index, fault *why) {
     char path[PATH_ROOM];
     plane map;
-    if (!path_of(path, set, FILE_DEPTH, index, why) ||
+    if (!path_of(path, set, set->depth, index, why) ||
         !plane_open(&map, f->view.camera.width, f->view.camera.height, why))
         return false;
     device_download(map.values, f->view.image.depth, plane_size(&map) * sizeof *map.values);
@@ -174,51 +158,19 @@ static bool write_depth(const frame *f, const view_set *set, int64_t index, faul
     return written;
 }
 
-// Pictures that are encoded at once, as encoding takes longer than rendering.
-enum { BATCH = 16 };
-typedef struct picture_batch {
-    char path[BATCH][PATH_ROOM];
-    image picture[BATCH];
-} picture_batch;
-
-static bool encode(void *context, size_t i, fault *why) {
-    const picture_batch *const batch = context;
-    return image_write_png(batch->path[i], &batch->picture[i], why);
-}
-
-static bool write_batch(const view_set *set, int64_t first, const gs_gaussians *gaussians, frame *f,
-                        picture_batch *batch, fault *why) {
-    const float black[3] = {0, 0, 0};
-    size_t count = 0;
-    bool done = true;
-    for (int64_t i = first; done && i < set->last && count < BATCH; i++, count++) {
-        const gs_camera camera = camera_at(set->options, i);
-        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = path_of(batch->path[count], set, FILE_PICTURE, i, why) &&
-               cut_out(f, &batch->picture[count], why) &&
-               (!set->options->depth || write_depth(f, set, i, why));
-    }
-    done = done && read_in_parallel(count, encode, batch, why);
-    for (int k = 0; k < BATCH; k++) image_close(&batch->picture[k]);
-    return done;
-}
-
 static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    picture_batch *const batch = calloc(1, sizeof *batch);
-    bool done = batch || fail(why, "no memory for %d pictures", BATCH);
-    for (int64_t first = set->first; done && first < set->last; first += BATCH)
-        done = write_batch(set, first, gaussians, f, batch, why);
-    free(batch);
+    const float black[3] = {0, 0, 0};
+    bool done = true;
+    for (int64_t i = set->first; done && i < set->last; i++) {
+        const gs_camera camera = camera_at(set->options, i);
+        char path[PATH_ROOM];
+        image picture = {0};
+        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
+        done = path_of(path, set, set->picture, i, why) && cut_out(f, &picture, why) &&
+               image_write_png(path, &picture, why) && (!set->options->depth || write_depth(f, set, i, why));
+        image_close(&picture);
+    }
     return done;
-}
-
-// Removes the files of an earlier run from this index on.
-static bool remove_surplus(const view_set *set, file_kind kind, int64_t first, fault *why) {
-    char path[PATH_ROOM];
-    bool more = true;
-    for (int64_t i = first; more; i++)
-        if (!path_of(path, set, kind, i, why) || !file_remove(path, &more, why)) return false;
-    return true;
 }
 
 static bool make_folders(const view_set *set, fault *why) {
@@ -232,17 +184,19 @@ static bool make_folders(const view_set *set, fault *why) {
 // The list last, so that it never names missing pictures.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     char path[PATH_ROOM];
+    const char *const folder = set->options->folder;
+    const int64_t count = set->last - set->first;
     return make_folders(set, why) && write_pictures(set, gaussians, f, why) &&
-           remove_surplus(set, FILE_PICTURE, set->last, why) &&
-           remove_surplus(set, FILE_DEPTH, set->options->depth ? set->last : set->first, why) &&
-           list_path(path, set, why) && json_save(path, describe_views, set, why);
+           remove_numbered(folder, set->picture, count, why) &&
+           remove_numbered(folder, set->depth, set->options->depth ? count : 0, why) &&
+           path_join(path, folder, set->list, why) && json_save(path, describe_views, set, why);
 }
 
 // Removes the old list before its pictures are replaced.
 static bool remove_list(const view_set *set, fault *why) {
     char path[PATH_ROOM];
     bool removed;
-    return list_path(path, set, why) && file_remove(path, &removed, why);
+    return path_join(path, set->options->folder, set->list, why) && file_remove(path, &removed, why);
 }
 
 // As COLMAP's points3D.txt: the places of some Gaussians, as points that structure from motion found.
@@ -271,8 +225,20 @@ static bool write_points(const generate_options *options, const gs_gaussians *sc
 }
 
 static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {
-    const view_set training = {options, "train", 0, options->views, false},
-                   test = {options, "test", options->views, options->views + options->test_views, true};
+    const view_set training = {.options = options,
+                               .name = "train",
+                               .list = "transforms_train.json",
+                               .picture = "train/r_%04lld.png",
+                               .depth = "depth/train/r_%04lld.png",
+                               .last = options->views},
+                   test = {.options = options,
+                           .name = "test",
+                           .list = "transforms_test.json",
+                           .picture = "test/r_%04lld.png",
+                           .depth = "depth/test/r_%04lld.pfm",
+                           .first = options->views,
+                           .last = options->views + options->test_views,
+                           .exact_depth = true};
     frame f = {.with_depth = options->depth};
     gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = remove_list(&training, why) && remove_list(&test, why) &&

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { QUANTITIES = 6, LEVELS = 7, HISTOGRAMS = 2, BINS = 10 };
-enum { LONGEST_AXIS = 4, OPACITY = 5 };
+enum { QUANTITIES = 6, LEVELS = 7, LONGEST_AXIS = 4, OPACITY = 5 };
 
 // In percent of the Gaussians: the first is the minimum, the last the maximum.
 static const double levels[LEVELS] = {0, 1, 25, 50, 75, 99, 100};
@@ -25,14 +24,6 @@ static const struct {
                             {"longest axis", "longest_axis"},
                             {"opacity", "opacity"}};
 
-// Counts of a quantity's finite values in half-open intervals between edges. The first and the last bin
-// also count the values beyond them.
-typedef struct histogram {
-    int quantity;
-    double edge[BINS + 1];
-    int64_t count[BINS];
-} histogram;
-
 typedef struct scene_info {
     const char *path;
     int64_t bytes, count;
@@ -40,7 +31,6 @@ typedef struct scene_info {
     bool antialias;
     int64_t values_not_finite, gaussians_not_finite;
     double percentile[QUANTITIES][LEVELS]; // of the finite values; NaN if there are none
-    histogram histograms[HISTOGRAMS];
 } scene_info;
 
 static double quantity(const gs_gaussians *g, int64_t i, int which) {
@@ -75,30 +65,6 @@ static void find_percentiles(const gs_gaussians *scene, int which, double *room,
         out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
 }
 
-// Opacities: equal steps from 0 to 1. Axes: equal factors from the 1st percentile to the 99th.
-static void set_edges(histogram *h, const double percentile[LEVELS]) {
-    if (h->quantity == OPACITY) {
-        for (int i = 0; i <= BINS; i++) h->edge[i] = (double)i / BINS;
-        return;
-    }
-    double low = log(fmax(percentile[1], 1e-300)), high = log(fmax(percentile[LEVELS - 2], 1e-300));
-    if (!(high - low > 0.1)) { // nearly equal
-        low -= 0.5;
-        high += 0.5;
-    }
-    for (int i = 0; i <= BINS; i++) h->edge[i] = exp(low + (high - low) * i / BINS);
-}
-
-static void fill(histogram *h, const gs_gaussians *scene) {
-    for (int64_t i = 0; i < scene->count; i++) {
-        const double value = quantity(scene, i, h->quantity);
-        if (!isfinite(value)) continue;
-        int bin = 0;
-        while (bin < BINS - 1 && value >= h->edge[bin + 1]) bin++;
-        h->count[bin]++;
-    }
-}
-
 static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
     const gs_arrays arrays = gs_arrays_of(scene);
     for (int64_t i = 0; i < scene->count; i++) {
@@ -124,28 +90,8 @@ static bool gather(const char *path, scene_info *info, fault *why) {
     double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
     for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
     free(room);
-    const int shown[HISTOGRAMS] = {LONGEST_AXIS, OPACITY};
-    for (int i = 0; i < HISTOGRAMS; i++) {
-        histogram *h = &info->histograms[i];
-        h->quantity = shown[i];
-        set_edges(h, info->percentile[h->quantity]);
-        fill(h, &scene);
-    }
     scene_close(&scene);
     return room || fail(why, "%s: no memory for %" PRId64 " values", path, info->count);
-}
-
-static void print_histogram(const histogram *h) {
-    enum { WIDTH = 50 };
-    int64_t most = 1;
-    for (int i = 0; i < BINS; i++)
-        if (h->count[i] > most) most = h->count[i];
-    printf("\n%s\n", quantities[h->quantity].name);
-    for (int i = 0; i < BINS; i++) {
-        const int bar = h->count[i] ? 1 + (int)ceil(WIDTH * (double)h->count[i] / (double)most) : 0;
-        printf("%9.3g ..%9.3g %10" PRId64 "%.*s\n", h->edge[i], h->edge[i + 1], h->count[i], bar,
-               " ##################################################");
-    }
 }
 
 static void print_table(const scene_info *info) {
@@ -170,16 +116,6 @@ static void print_table(const scene_info *info) {
                 printf(" %11.4g", info->percentile[q][l]);
         printf("\n");
     }
-    for (int i = 0; i < HISTOGRAMS && info->count > 0; i++) print_histogram(&info->histograms[i]);
-}
-
-static void describe_histogram(json_writer *json, const histogram *h) {
-    json_begin(json, quantities[h->quantity].key, '{');
-    json_put_numbers(json, "edges", h->edge, BINS + 1);
-    json_begin(json, "counts", '[');
-    for (int i = 0; i < BINS; i++) json_put_integer(json, NULL, h->count[i]);
-    json_end(json, ']');
-    json_end(json, '}');
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -196,9 +132,6 @@ static void describe(json_writer *json, const void *subject) {
     for (int q = 0; q < QUANTITIES; q++)
         json_put_numbers(json, quantities[q].key, info->percentile[q], LEVELS);
     json_end(json, '}');
-    json_begin(json, "histograms", '{');
-    for (int i = 0; i < HISTOGRAMS; i++) describe_histogram(json, &info->histograms[i]);
-    json_end(json, '}');
 }
 
 int info_command(int argc, char **argv) {
@@ -210,8 +143,8 @@ int info_command(int argc, char **argv) {
         .summary = "Prints what a scene file holds: its size, the number of Gaussians, the SH degree,\n"
                    "the number of values that are not finite (other commands refuse them), percentiles\n"
                    "of the means, of the shortest and longest axis (one standard deviation, in world\n"
-                   "units) and of the opacity, and histograms of the longest axis and the opacity. The\n"
-                   "percentiles 0 and 100 are the bounds; 1 and 99 are the bounds without outliers.",
+                   "units) and of the opacity. The percentiles 0 and 100 are the bounds; 1 and 99 are the\n"
+                   "bounds without outliers.",
         .examples = "  dsplat info fern.ply\n"
                     "  dsplat info fern.ply --json -\n",
         .options = table,

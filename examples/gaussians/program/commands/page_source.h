@@ -12,7 +12,7 @@ C_LINKAGE_BEGIN
 enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // by default: views, and Gaussians
 
 typedef struct page_options {
-    const char *scene, *cameras, *background, *log, *title;
+    const char *scene, *cameras, *background, *title;
     int64_t views, most, downscale;
 } page_options;
 
@@ -23,22 +23,18 @@ typedef struct page_source {
     page_content content; // of what is below
     gs_gaussians scene;
     dataset data;
-    run_record record;
-    page_view *views;
-    gs_camera *small; // of the views' pictures as the page shows them
-    size_t view_count;
-    image poster;
+    page_view *views; // [content.view_count]
 } page_source; // starts as {0}
 
 // Reads everything and takes the scene. output: no file of the data may be
 // there; NULL: nothing is written. Closed also after a failure.
 bool page_source_open(page_source *source, const page_options *options, const char *output, fault *why);
-// Reads the scene's file and the log again. After a failure the source has what it had.
+// Reads the scene's file again. After a failure the source has what it had.
 bool page_source_reread(page_source *source, const page_options *options, fault *why);
 // Opens a source without a scene: `wanted` views of a run, evenly spread, which must outlive the source. A view that is
-// no pinhole has no photograph there. The poster is the first one.
+// no pinhole has no photograph there.
 bool page_source_of_run(page_source *source, const view_split *split, fault *why);
-// Takes source->scene, which is not empty: the page shows `most` of its Gaussians, and the first view as poster.
+// Takes source->scene, which is not empty: the page shows `most` of its Gaussians.
 bool page_source_take_scene(page_source *source, int64_t most, fault *why);
 void page_source_close(page_source *source);
 

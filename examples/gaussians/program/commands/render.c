@@ -4,10 +4,9 @@
 #include "commands/cameras.h"
 #include "commands/command.h"
 #include "dataset.h"
-#include "frame.h"
 #include "files/path.h"
+#include "frame.h"
 #include "measure/maps.h"
-#include "record/video.h"
 #include "images/image.h"
 #include "scene.h"
 #include "cli/progress.h"
@@ -19,8 +18,7 @@
 typedef struct render_options {
     const char *scene, *output, *cameras, *view, *background;
     int64_t downscale, width, height, sh_degree, frames;
-    int path;     // a camera_path_kind, or NO_PATH
-    int depth;    // DEPTH_COLORS, ...
+    int path;     // ORBIT, or NO_PATH
     double ortho; // height of the picture in world units; 0: in perspective
     bool photo, undistort;
 } render_options;
@@ -32,10 +30,8 @@ typedef struct render_run {
     dataset data;
 } render_run;
 
-enum { NO_PATH = 2 };
-static const char *const path_names[] = {"orbit", "spiral", "none", NULL};
-enum { NO_DEPTH, DEPTH_COLORS, DEPTH_16 };
-static const char *const depth_names[] = {"none", "colors", "16", NULL};
+enum { NO_PATH, ORBIT };
+static const char *const path_names[] = {"none", "orbit", NULL};
 
 static bool is_index(const char *wanted, size_t index) {
     char *end;
@@ -63,11 +59,6 @@ static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, 
     char name[32];
     snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
     return path_join(path, folder, name, why);
-}
-
-static bool write_frame(const image *picture, const char *folder, int64_t index, fault *why) {
-    char path[PATH_ROOM];
-    return frame_path(path, folder, index, why) && image_write_png(path, picture, why);
 }
 
 // Fails if a photograph is at a path where a frame will be written or removed.
@@ -109,7 +100,8 @@ static bool write_picture(const render_run *run, const image *picture, const dat
         printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture->width,
                picture->height);
         if (view) printf(", view %s", view->name);
-        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture, NULL));
+        if (o->photo)
+            printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture, NULL));
         printf("\n");
     }
     return done;
@@ -117,89 +109,54 @@ static bool write_picture(const render_run *run, const image *picture, const dat
 
 // ---- the pictures
 
-static bool render_picture(const render_run *run, const gs_camera *camera, depth_range *range, image *out,
-                           fault *why) {
-    frame f = {.with_depth = run->options->depth != NO_DEPTH};
-    frame_render(&f, &run->gaussians, (int)run->options->sh_degree, camera, run->background);
-    const bool done = f.with_depth ? map_depth_colors(&f, range, out, why) : frame_picture(&f, out, why);
-    frame_close(&f);
-    return done;
-}
-
-// The largest value becomes 65535.
-static bool write_depth_16(const render_run *run, const gs_camera *camera, fault *why) {
-    const char *const path = run->options->output;
-    plane depth;
-    float most = 0;
-    frame f = {.with_depth = true};
-    frame_render(&f, &run->gaussians, (int)run->options->sh_degree, camera, run->background);
-    const bool has = map_depth(&f, &depth, why);
-    frame_close(&f);
-    if (!has) return false;
-    for (size_t i = 0; i < plane_size(&depth); i++) most = fmaxf(most, depth.values[i]);
-    for (size_t i = 0; i < plane_size(&depth) && most > 0; i++) depth.values[i] /= most;
-    const bool done = plane_write_png(path, &depth, why);
-    if (done)
-        printf("%s: %lld Gaussians, %d x %d, inverse depth, 65535 is %g\n", path, (long long)run->scene.count,
-               depth.width, depth.height, (double)most);
-    plane_close(&depth);
-    return done;
-}
-
-// To a video, or to a folder. The path has the lens of the view.
-static bool open_flight(const render_run *run, camera_path *path, gs_camera *lens, fault *why) {
+// The orbit has the lens of the view.
+static bool open_flight(const render_run *run, camera_orbit *orbit, gs_camera *lens, fault *why) {
     const render_options *const o = run->options;
     const dataset_view *const view = find_view(&run->data, o->view, why);
     target_view *const views = view ? views_of_data(&run->data, why) : NULL;
     if (!views) return false;
     *lens = view->camera;
     flatten(o, lens);
-    const bool done = camera_path_open(path, (camera_path_kind)o->path, views, run->data.view_count, why) ||
+    const bool done = camera_orbit_open(orbit, views, run->data.view_count, why) ||
                       fail(why, "%s: %s", o->cameras, why->text);
     free(views);
-    return done && (video_is_name(o->output) ||
-                    (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
+    return done && photographs_are_spared(o, &run->data, why) && folder_make(o->output, why);
 }
 
 static bool fly(const render_run *run, fault *why) {
     const render_options *const o = run->options;
-    const bool is_video = video_is_name(o->output);
     progress bar;
-    depth_range range = {0, 0};
-    camera_path path;
+    camera_orbit orbit;
     gs_camera lens;
-    if (!open_flight(run, &path, &lens, why)) return false;
-    video *const out = is_video ? video_open(o->output, lens.width, lens.height, why) : NULL;
-    if (is_video && !out) return false;
+    if (!open_flight(run, &orbit, &lens, why)) return false;
     progress_begin(&bar, "rendering", o->frames);
     bool done = true;
     for (int64_t at = 0; at < o->frames && done; at++) {
         gs_camera camera = lens;
+        char path[PATH_ROOM];
         image picture = {0};
-        camera_path_place(&path, (double)at / (double)o->frames, &camera);
-        done = render_picture(run, &camera, &range, &picture, why) &&
-               (out ? video_put(out, &picture) : write_frame(&picture, o->output, at, why));
+        camera_orbit_place(&orbit, (double)at / (double)o->frames, &camera);
+        done = map_picture(&run->gaussians, (int)run->options->sh_degree, &camera, run->background, &picture,
+                           why) &&
+               frame_path(path, o->output, at, why) && image_write_png(path, &picture, why);
         image_close(&picture);
         if (progress_due(&bar)) progress_show(&bar, at + 1, NAN);
     }
     progress_end(&bar);
     // An earlier, longer flight has left more frames.
-    if (!video_close(out, done, why) || !done ||
-        (!is_video && !remove_numbered(o->output, "frame_%05lld.png", o->frames, why)))
-        return false;
+    if (!done || !remove_numbered(o->output, "frame_%05lld.png", o->frames, why)) return false;
     printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
            (long long)o->frames, lens.width, lens.height);
     return true;
 }
 
 static bool render(const render_run *run, fault *why) {
-    depth_range range = {0, 0};
     const dataset_view *view;
     gs_camera camera;
     image picture;
-    if (!place_camera(run, &view, &camera, why)) return false;
-    if (run->options->depth == DEPTH_16) return write_depth_16(run, &camera, why);
-    if (!render_picture(run, &camera, &range, &picture, why)) return false;
+    if (!place_camera(run, &view, &camera, why) ||
+        !map_picture(&run->gaussians, (int)run->options->sh_degree, &camera, run->background, &picture, why))
+        return false;
     const bool done = write_picture(run, &picture, view, why);
     image_close(&picture);
     return done;
@@ -215,8 +172,6 @@ static bool check(const render_options *o, float background[3], fault *why) {
     if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
     if (o->photo && o->ortho > 0) return fail(why, "--photo excludes --ortho");
     if (flies && !o->cameras) return fail(why, "--path needs --cameras");
-    if (o->depth && o->photo) return fail(why, "--depth excludes --photo");
-    if (o->depth == DEPTH_16 && flies) return fail(why, "--depth 16 excludes --path: colors are for flights");
     return !(flies && o->photo) || fail(why, "--photo excludes --path");
 }
 
@@ -228,8 +183,7 @@ static bool load(render_run *run, fault *why) {
         .undistort = o->undistort,
         .wanted = is_photo,
         .context = o};
-    const bool is_folder = o->path != NO_PATH && !video_is_name(o->output);
-    return (is_folder || output_is_possible(o->output, why)) &&
+    return (o->path != NO_PATH || output_is_possible(o->output, why)) &&
            scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
            (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
            dataset_spared(&run->data, o->output, why);
@@ -242,26 +196,17 @@ int render_command(int argc, char **argv) {
                               .width = 800,
                               .height = 600,
                               .frames = 120,
-                              .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
     const option_spec table[] = {
-        OUTPUT_OPTION(
-            &options.output,
-            .help =
-                "the PNG file to write; with --path a folder of frames, or by ffmpeg a video FILE.mp4; required"),
-        OPTION(
-            "cameras", &options.cameras,
-            .help =
-                "take the camera from this folder of photographs; default: a view of the whole scene along +z"),
+        OUTPUT_OPTION(&options.output,
+                      .help = "the PNG file to write; with --path a folder of frames; required"),
+        OPTION("cameras", &options.cameras,
+               .help = "take the camera from this folder of photographs; default: the whole scene along +z"),
         OPTION("view", &options.view, .help = "the name of the image whose camera is used, or its index"),
-        OPTION(
-            "path", &options.path, .choices = path_names,
-            .help =
-                "render a flight: an orbit around what the cameras look at, or a spiral where they face one way"),
+        OPTION("path", &options.path, .choices = path_names,
+               .help = "render a flight: an orbit around what the cameras look at"),
         OPTION("frames", &options.frames, .minimum = 1, .maximum = 100000,
                .help = "number of pictures of the flight"),
-        OPTION("depth", &options.depth, .choices = depth_names,
-               .help = "render inverse depth: as colors, near is bright, or as a gray PNG of 16 bits"),
         DOWNSCALE_OPTION(&options.downscale, "the camera's picture"),
         UNDISTORT_OPTION(&options.undistort),
         OPTION("photo", &options.photo,
@@ -281,12 +226,12 @@ int render_command(int argc, char **argv) {
         .arguments = "SCENE.ply -o OUT [options]",
         .summary =
             "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and\n"
-            "so on, with the size and the lens of --view. Both flights end where they begin.",
+            "so on, with the size and the lens of --view. The flight ends where it begins; ffmpeg makes a video of it.",
         .examples =
             "  dsplat render fern.ply -o fern.png\n"
             "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
-            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n"
-            "  dsplat render fern.ply -o flight.mp4 --cameras data/fern --path orbit\n",
+            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path orbit --frames 90\n"
+            "  ffmpeg -framerate 30 -i flight/frame_%05d.png -pix_fmt yuv420p flight.mp4\n",
         .options = table,
         .positional = 1};
     int code;

@@ -14,6 +14,7 @@
 #include "trainer.h"
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,9 +61,7 @@ static void print_start(const train_run *run) {
     if (!run->random_start && stereo->views == 0) return;
     printf("start      %zu %s%s", run->data.point_count,
            run->random_start ? "random points" : "points by stereo",
-           run->random_start && run->options->random == 0
-               ? ": the data has none (`dsplat poses DATA --points` finds some)"
-               : "");
+           run->random_start && run->options->random == 0 ? ": the data has none (docs/photographs.md)" : "");
     if (stereo->views > 0)
         printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
     printf("\n");
@@ -74,14 +73,15 @@ static void print_cpu_time(const train_run *run) {
     static const double of_pixel = 1.5e-5, of_gaussian = 6e-5, wanted = 10; // minutes
     const training_settings *const s = &run->settings;
     const int64_t most = s->density.most_gaussians, first = run->first_gaussians;
-    const double pixels = (double)run->known.pixels / (double)run->split.training;
-    const double each = of_pixel * pixels + of_gaussian * (double)(most > first ? most : first);
-    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN),
-                 minutes = (double)s->iterations * each / cores / 60;
-    const double factor = (double)run->options->downscale * ceil(sqrt(minutes / wanted));
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), each = (double)s->iterations / cores / 60,
+                 pixels = each * of_pixel * (double)run->known.pixels / (double)run->split.training,
+                 gaussians = each * of_gaussian * (double)(most > first ? most : first);
+    const double minutes = pixels + gaussians,
+                 factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
     if (s->budget || minutes < 1) return;
     printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
-    if (minutes > wanted && factor <= 64) printf("; about %g with --downscale %g", wanted, factor);
+    if (minutes > wanted && gaussians < wanted && factor <= 64)
+        printf("; about %g with --downscale %g", wanted, factor);
     if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
     printf("\n");
 }
@@ -134,7 +134,7 @@ static void print_training(const train_run *run, int ranks) {
             teachers);
 }
 
-// Nothing where gains were given up (gains.c).
+// Nothing where gains were given up (gradient.c).
 static void print_gains(const training_state *state) {
     const size_t values = (size_t)state->exposures * GS_EXPOSURE_VALUES;
     float *const log_gains = malloc(values * sizeof *log_gains);
@@ -363,7 +363,8 @@ static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) 
     if (state->way && state->way->picture)
         return state->way->picture(state, &r->shown, index, out) ||
                fail(why, "%s", ranks_error(state->group));
-    return map_picture(&state->gaussians, &r->shown.views[index].camera, r->shown.background, out, why);
+    return map_picture(&state->gaussians, GS_MAX_SH_DEGREE, &r->shown.views[index].camera,
+                       r->shown.background, out, why);
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
@@ -393,9 +394,8 @@ static bool validate(void *context, quality *mean, quality *training, fault *why
 
 // ---- the log
 
-// By default 200 lines in a run, but one every 100 steps at least.
+// 200 lines in a run, but one every 100 steps at least.
 static int64_t log_interval(const train_options *o) {
-    if (o->log_every > 0) return o->log_every;
     const int64_t part = o->recipe.iterations / 200;
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
@@ -406,15 +406,17 @@ static int64_t validation_interval(const train_options *o, int64_t every, bool s
     return every * (part < 1 ? 1 : part);
 }
 
-static void record_settings(run_record *record, const train_run *run) {
+static void start_log(train_run *run) {
     const view_split *split = &run->split;
-    run_record_text(record, "data", run->options->data);
-    run_record_number(record, "views", (double)split->training);
-    run_record_number(record, "held_out", (double)split->held_out);
-    if (run->validation.count > 0) run_record_number(record, "set_aside", (double)run->validation.count);
-    run_record_number(record, "width", split->views[0].camera.width);
-    run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table, run->changed);
+    const size_t aside = run->validation.count;
+    const run_setting more[] = {{"data", run->options->data, 0},
+                                {"views", NULL, (double)split->training},
+                                {"held_out", NULL, (double)split->held_out},
+                                {"width", NULL, split->views[0].camera.width},
+                                {"height", NULL, split->views[0].camera.height},
+                                {aside > 0 ? "set_aside" : NULL, NULL, (double)aside},
+                                {0}};
+    run_log_start(&run->log, &run->state, more, run->table);
 }
 
 static run_log_options log_options(const train_run *run) {
@@ -446,8 +448,7 @@ static bool open_log(rank_run *r, fault *why) {
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
-    record_settings(&run->log.record, run);
-    run_log_start(&run->log, &run->state);
+    start_log(run);
     return true;
 }
 
@@ -467,7 +468,6 @@ static bool open_page(rank_run *r, fault *why) {
     const live_page_options options = {.listen = o->listen,
                                        .content = r->source.content,
                                        .training = true,
-                                       .cameras = r->source.small,
                                        .most = PAGE_MOST,
                                        .iterations = o->budget ? 0 : o->recipe.iterations,
                                        .patience = LIVE_PAGE_PATIENCE};
@@ -606,10 +606,6 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     return done;
 }
 
-static void close_pictures(page_run *run) {
-    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&run->pictures[i / 3].trio[i % 3]);
-}
-
 // The page of the scene's file, as each of several ranks has only a part of the scene.
 static bool write_page(const train_run *run, const page_run *more, fault *why) {
     const char *const folder = run->options->report;
@@ -637,33 +633,56 @@ static bool write_page(const train_run *run, const page_run *more, fault *why) {
 static bool write_report(const rank_run *r, fault *why) {
     page_run more = {0};
     const bool done = measure_run(r, &more, why) && (!is_first(r) || write_page(r->run, &more, why));
-    close_pictures(&more);
+    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&more.pictures[i / 3].trio[i % 3]);
     return done;
+}
+
+// The scene's file, which a thread writes while held-out views are measured.
+typedef struct scene_writing {
+    const train_run *run;
+    scene_notes notes;
+    int64_t written, dropped;
+    bool done;
+    fault why;
+} scene_writing;
+
+static void *write_scene(void *context) {
+    scene_writing *const w = context;
+    w->done = scene_pieces_write(w->run->options->output, &w->run->state, 0, &w->notes, &w->written,
+                                 &w->dropped, &w->why);
+    return NULL;
 }
 
 static bool write_results(rank_run *r, fault *why) {
     train_run *const run = r->run;
     const train_options *const o = run->options;
-    int64_t written = 0, dropped = 0;
     // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
     const bool whole =
         o->budget ? run->state.place.progress >= 1 : run->state.place.views >= run->settings.iterations;
     if (run->state.place.scene > 0 && !whole)
         training_state_restart(&run->state, &run->state.distillation.teacher[0]);
-    scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
-    memcpy(notes.background, o->recipe.background, sizeof notes.background);
-    memcpy(notes.offset, run->data.offset, sizeof notes.offset);
+    scene_writing scene = {.run = run,
+                           .notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0}};
+    memcpy(scene.notes.background, o->recipe.background, sizeof scene.notes.background);
+    memcpy(scene.notes.offset, run->data.offset, sizeof scene.notes.offset);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses);
-    if (!align_held_out(r, why) ||
-        !scene_pieces_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
-        return false;
-    if (is_first(r) && o->write_cameras && !train_poses_write(run, why)) return false;
-    if (!run_log_finish(&run->log, &run->state, &run->report, why) || (o->report && !write_report(r, why)))
-        return false;
-    if (is_first(r) && dropped > 0)
-        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
-    if (is_first(r)) print_summary(run, ranks_count(r->group), written);
+    if (!align_held_out(r, why)) return false;
+    pthread_t writer;
+    // Several ranks write together: their exchanges are in order.
+    const bool beside = is_alone(r) && pthread_create(&writer, NULL, write_scene, &scene) == 0;
+    if (!beside) write_scene(&scene);
+    bool done = (beside || scene.done) &&
+                (!is_first(r) || !o->write_cameras || train_poses_write(run, why)) &&
+                run_log_finish(&run->log, &run->state, &run->report, why);
+    if (beside) pthread_join(writer, NULL);
+    if (!scene.done) *why = scene.why;
+    done = done && scene.done && (!o->report || write_report(r, why));
+    if (!done) return false;
+    if (is_first(r) && scene.dropped > 0)
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n",
+                (long long)scene.dropped);
+    if (is_first(r)) print_summary(run, ranks_count(r->group), scene.written);
     return true;
 }
 
@@ -747,8 +766,8 @@ int train_command(int argc, char **argv) {
         .arguments = "DATA -o OUT.ply [options]",
         .summary =
             "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model, "
-            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs or of a "
-            "video. docs/photographs.md has the steps and what is automatic.",
+            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs. "
+            "docs/photographs.md has the steps and what is automatic.",
         .examples = "  dsplat train data/fern -o fern.ply --downscale 4 --report page\n"
                     "  dsplat train data/fern -o fern.ply --budget 30s\n"
                     "  dsplat train data/fern -o fern.ply --holdout 0 --antialias\n"
@@ -763,17 +782,14 @@ int train_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
     char path[PATH_MAX];
-    if (options.output && !options.checkpoint) {
+    if (options.output) {
         snprintf(path, sizeof path, "%s.checkpoint", options.output);
         options.checkpoint = path;
     }
-    bool changed[OPTION_ROOM];
-    train_options_changed(&table, changed);
     train_options usual = train_options_default();
     option_table default_table = {0};
     train_options_list(&usual, &default_table);
-    train_run run = {
-        .options = &options, .table = table.rows, .usual = default_table.rows, .changed = changed};
+    train_run run = {.options = &options, .table = table.rows, .usual = default_table.rows};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

@@ -13,9 +13,9 @@ C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *listen, *depth, *budget, *resolutions, *from, *validate;
-    int64_t downscale, threshold, holdout, sh_degree, random, log_every, eval_every, checkpoint_every,
-        align_steps;
+        *write_cameras, *listen, *depth, *budget, *resolutions, *schedule, *from,
+        *validate; // checkpoint: of -o
+    int64_t downscale, holdout, sh_degree, random, eval_every, checkpoint_every, align_steps;
     rank_options ranks;
     double memory;
     training_choices recipe;                    // iterations: under a budget, of which they follow, 0
@@ -31,9 +31,7 @@ enum { TRAIN_GROUPS = 4 }; // that --help prints
 // decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
 // another value.
 void train_options_list(train_options *options, option_table *table);
-// After parsing: which options of the table have another value than their default. changed: [OPTION_ROOM].
-void train_options_changed(const option_table *given, bool *changed);
-// After that: fails if the options contradict each other. Completes options->recipe; --reproducible sets
+// After parsing: fails if the options contradict each other. Completes options->recipe; --reproducible sets
 // options->reduce.
 bool train_options_check(train_options *options, fault *why);
 
@@ -47,7 +45,6 @@ typedef struct train_run {
     const train_options *options;
     const option_spec *table; // of the options, for the checkpoint, the log and the report
     const option_spec *usual; // the same with all defaults
-    const bool *changed;      // of each, whether it is not the default
     dataset data;
     view_split split;
     bool random_start;    // the start, because of --random or because there are no points

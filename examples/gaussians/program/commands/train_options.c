@@ -13,11 +13,11 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
+                         .schedule = "auto",
                          .validate = "auto",
                          .exposure = true,
                          .listen = LISTEN_DEFAULT,
                          .downscale = 1,
-                         .threshold = BLEND_THRESHOLD,
                          .holdout = 8,
                          .sh_degree = GS_MAX_SH_DEGREE,
                          .align_steps = 100,
@@ -87,23 +87,14 @@ void train_options_list(train_options *o, option_table *table) {
             "resolutions", &o->resolutions,
             .help =
                 "train on smaller pictures first: 4:20,2:50 means 1/4 of the size until 20% of the run, 1/2 until 50%; auto; none"),
-        OPTION("seconds", &o->recipe.seconds, .maximum = 1e9, .free_on_resume = true,
-               .help = "stop after this time, without changing any schedule; 0: no limit"),
-        OPTION("average", &o->recipe.average, .maximum = 1,
-               .help = "part of the run, at its end, whose parameters are averaged; 0: none"),
         OPTION("teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
                .help = "scenes whose pictures teach a last one, where training ends early; 0: none"),
-        OPTION(
-            "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9, .automatic = true,
-            .help =
-                "fraction of Gaussians left out at random, rising linearly to this value; auto: only with few "
-                "views"),
-        OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6, .automatic = true,
-               .help = "learning rate of harmonics above degree 0, as a multiple of the published rate"),
+        OPTION("schedule", &o->schedule,
+               .help = "experiment: when density control acts, and parts of the run, such as "
+                       "from=500,until=5833,every=100,retire=1000,average=0.1,dropout=0,weights=0.01; auto"),
         OPTION("seed", &o->recipe.seed, .maximum = INFINITY, .help = "seed of all random numbers"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
 
         OPTION("random-background", &o->recipe.random_background, .group = "losses and poses",
                .help = "use a random background in each step, for scenes with transparent parts"),
@@ -112,19 +103,13 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION("perturb-poses", &o->perturb_poses,
                .help = "experiment: turn and move every training view by DEGREES,EXTENTS first"),
 #define WEIGHTS(name, ...)                                                                                   \
-    OPTION(#name "-weight", &o->recipe.weights.name.first, .minimum = 1e-6, .maximum = 1e6,                  \
-           .help = "weight of --" #name " in the loss at the start, exponential up to the end"),             \
-        OPTION(#name "-weight-end", &o->recipe.weights.name.last, .minimum = 1e-6, .maximum = 1e6,           \
-               .help = "weight of --" #name " in the loss at the end"),
+    OPTION(#name "-weight", &o->recipe.weights.name, .minimum = 1e-6, .maximum = 1e6,                        \
+           .help = "weight of --" #name " in the loss at the start; a fixed part of it at the end"),
         LOSS_TERMS(WEIGHTS)
 #undef WEIGHTS
 
-            OPTION("checkpoint", &o->checkpoint, .free_on_resume = true, .group = "more output",
-                   .help = "the checkpoint file; by default the name of -o and '.checkpoint'"),
-        OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
-               .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
-        OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
-               .help = "iterations between lines of the log; auto: 1/200 of the run, at most 100"),
+            OPTION("write-cameras", &o->write_cameras, .free_on_resume = true, .group = "more output",
+                   .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("check-finite", &o->recipe.check_finite, .free_on_resume = true,
                .help = "end where a step makes a number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
@@ -134,20 +119,6 @@ void train_options_list(train_options *o, option_table *table) {
         OPTIONS_END};
     option_table_add(table, rows);
     density_options_list(&o->recipe.density, table);
-}
-
-static bool is_changed(const option_spec *a, const option_spec *b) {
-    if (a->kind == OPTION_INT) return *(const int64_t *)a->value != *(const int64_t *)b->value;
-    if (a->kind == OPTION_REAL) return *(const double *)a->value != *(const double *)b->value;
-    const char *const x = option_text(a), *const y = option_text(b);
-    return x && y ? strcmp(x, y) != 0 : x != y;
-}
-
-void train_options_changed(const option_table *given, bool *changed) {
-    train_options usual = train_options_default();
-    option_table table = {0};
-    train_options_list(&usual, &table);
-    for (int i = 0; i < given->count; i++) changed[i] = is_changed(&given->rows[i], &table.rows[i]);
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -163,15 +134,14 @@ static bool make_reproducible(train_options *o, fault *why) {
 static bool files_differ(const train_options *o, fault *why) {
     const struct {
         const char *first_name, *first, *second_name, *second;
-    } pairs[] = {{"-o", o->output, "--checkpoint", o->checkpoint},
-                 {"-o", o->output, "--resume", o->resume},
+    } pairs[] = {{"-o", o->output, "--resume", o->resume},
                  {"-o", o->output, "--log", o->log},
                  {"-o", o->output, "--from", o->from},
-                 {"--log", o->log, "--checkpoint", o->checkpoint},
+                 {"--log", o->log, "the checkpoint", o->checkpoint},
                  {"--log", o->log, "--resume", o->resume},
                  {"-o", o->output, "--write-cameras", o->write_cameras},
                  {"--log", o->log, "--write-cameras", o->write_cameras},
-                 {"--checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
+                 {"the checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
                  {"--resume", o->resume, "--write-cameras", o->write_cameras}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (!are_two_files(pairs[i].first_name, pairs[i].first, pairs[i].second_name, pairs[i].second, why))
@@ -224,7 +194,7 @@ static bool read_perturbation(train_options *o, fault *why) {
 static void choose_policy(train_options *o) {
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
-    if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, (int)o->threshold};
+    if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
 }
 
 bool train_options_check(train_options *o, fault *why) {
@@ -237,8 +207,9 @@ bool train_options_check(train_options *o, fault *why) {
     o->recipe.depth = o->depth, o->recipe.view = o->view;
     if (!(parse_color(o->background, o->recipe.background, why) &&
           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
-          read_perturbation(o, why) && read_validate(o, why) && read_budget(o, why) &&
-          training_choices_combine(&o->recipe, why) && files_differ(o, why)))
+          training_schedule_read(o->schedule, &o->recipe, why) && read_perturbation(o, why) &&
+          read_validate(o, why) && read_budget(o, why) && training_choices_combine(&o->recipe, why) &&
+          files_differ(o, why)))
         return false;
     if (!o->budget && o->recipe.iterations == 0) o->recipe.iterations = USUAL_ITERATIONS;
     return true;

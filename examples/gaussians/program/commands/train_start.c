@@ -12,16 +12,12 @@
 
 // ---- the data
 
-static bool report_is_possible(const char *folder, fault *why) {
-    char path[PATH_ROOM];
-    return folder_make(folder, why) && path_join(path, folder, "index.html", why) &&
-           output_is_possible(path, why);
-}
-
 static bool outputs_are_possible(const train_options *o, fault *why) {
+    char page[PATH_ROOM];
     return scene_is_possible(o->output, why) && output_is_possible(o->checkpoint, why) &&
            (!o->write_cameras || output_is_possible(o->write_cameras, why)) &&
-           (!o->report || report_is_possible(o->report, why));
+           (!o->report || (folder_make(o->report, why) && path_join(page, o->report, "index.html", why) &&
+                           output_is_possible(page, why)));
 }
 
 static bool load_data(train_run *run, fault *why) {
@@ -51,20 +47,6 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- points, where the data has none, or where random ones are asked for
 
-// Points and colours take the place of the data's.
-static bool take_points(dataset *data, const float (*points)[3], const uint8_t (*colors)[3], size_t count,
-                        fault *why) {
-    free(data->points);
-    free(data->colors);
-    data->point_count = count;
-    data->points = malloc(count * sizeof *data->points);
-    data->colors = malloc(count * sizeof *data->colors);
-    if (!data->points || !data->colors) return fail(why, "no memory for %zu points", count);
-    memcpy(data->points, points, count * sizeof *data->points);
-    memcpy(data->colors, colors, count * sizeof *data->colors);
-    return true;
-}
-
 // Gives the data points of its own and clears random_start if stereo finds them. Stereo is tried unless random points are
 // asked for or poses, too far off for it, are to be refined. A resumed run gets no random points.
 static bool find_points(train_run *run, fault *why) {
@@ -88,13 +70,17 @@ static bool find_points(train_run *run, fault *why) {
     run->random_start = run->stereo.points == 0;
     if (done && run->random_start && !o->resume)
         random_points(views, count, run->data.cut_out, wanted, (uint64_t)o->recipe.seed, points, colors);
-    if (done && !(run->random_start && o->resume))
-        done = take_points(&run->data, (const float(*)[3])points, (const uint8_t(*)[3])colors,
-                           run->random_start ? wanted : run->stereo.points, why);
     free(views);
-    free(points);
-    free(colors);
-    return done;
+    if (!done || (run->random_start && o->resume)) {
+        free(points);
+        free(colors);
+        return done;
+    }
+    free(run->data.points);
+    free(run->data.colors);
+    run->data.points = points, run->data.colors = colors;
+    run->data.point_count = run->random_start ? wanted : run->stereo.points;
+    return true;
 }
 
 // ---- depth maps

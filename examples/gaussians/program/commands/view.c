@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dsplat view: the page of dsplat export, from a small HTTP server; it follows the scene's file and the log.
+// dsplat view: the page of dsplat export, from a small HTTP server; it follows the scene's file.
 #include "commands/command.h"
 #include "commands/page_source.h"
 #include "live/live_page.h"
@@ -9,20 +9,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-// What tells that a file has been written again.
-typedef struct file_state {
-    struct timespec time;
-    int64_t bytes;
-} file_state;
-
-static bool has_changed(const char *path, file_state *known) {
-    struct stat status;
-    if (!path || stat(path, &status) != 0) return false; // it is being replaced
-    const file_state now = {status.st_mtim, (int64_t)status.st_size};
-    const bool changed = now.time.tv_sec != known->time.tv_sec || now.time.tv_nsec != known->time.tv_nsec ||
-                         now.bytes != known->bytes;
-    *known = now;
-    return changed;
+// Whether a file has been written again; *known: as it was.
+static bool has_changed(const char *path, struct stat *known) {
+    const struct stat before = *known;
+    if (stat(path, known) != 0) return false; // it is being replaced
+    return known->st_mtim.tv_sec != before.st_mtim.tv_sec ||
+           known->st_mtim.tv_nsec != before.st_mtim.tv_nsec || known->st_size != before.st_size;
 }
 
 static bool show(live_page *page, const page_source *source, const char *name, fault *why) {
@@ -34,13 +26,13 @@ static bool show(live_page *page, const page_source *source, const char *name, f
 }
 
 // Until a signal comes.
-static void follow(live_page *page, page_source *source, const page_options *o, file_state known[2]) {
+static void follow(live_page *page, page_source *source, const page_options *o, struct stat known) {
     const struct timespec while_nothing_happens = {.tv_nsec = 100000000};
     while (*stop_request_flag() == 0) {
         fault why;
         nanosleep(&while_nothing_happens, NULL);
-        const bool scene = has_changed(o->scene, &known[0]), log = has_changed(o->log, &known[1]);
-        if ((scene || log) && !(page_source_reread(source, o, &why) && show(page, source, o->scene, &why)))
+        if (has_changed(o->scene, &known) &&
+            !(page_source_reread(source, o, &why) && show(page, source, o->scene, &why)))
             fprintf(stderr, "dsplat: %s; the page keeps what it had\n", why.text);
     }
 }
@@ -48,9 +40,8 @@ static void follow(live_page *page, page_source *source, const page_options *o, 
 static bool serve(const page_options *o, const char *listen, fault *why) {
     page_source source = {0};
     live_page *page = NULL;
-    file_state known[2] = {{.bytes = -1}, {.bytes = -1}};
-    has_changed(o->scene, &known[0]);
-    has_changed(o->log, &known[1]);
+    struct stat known = {0};
+    has_changed(o->scene, &known);
     bool done = page_source_open(&source, o, NULL, why);
     stop_request_begin(); // before the thread of the server, which inherits nothing that ends the program
     if (done) {
@@ -83,7 +74,7 @@ int view_command(int argc, char **argv) {
         .arguments = "SCENE.ply [options]",
         .summary =
             "Serves the page of 'dsplat export' and prints its address, which holds a random token: who does\n"
-            "not know it sees nothing. Open pages follow the scene's file and the log. Ends by Control-C.",
+            "not know it sees nothing. Open pages follow the scene's file. Ends by Control-C.",
         .examples = "  dsplat view fern.ply --cameras data/fern\n"
                     "  dsplat view fern.ply --listen 127.0.0.1:8080\n",
         .options = table.rows,

@@ -5,6 +5,7 @@
 #include "gpu/vector.h"
 #include "random.h"
 #include "scene.h"
+#include "similarity.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -61,27 +62,14 @@ static void project_colors(const scene_place *place, const scene_material *mater
     }
 }
 
-// The quaternion of the rotation whose columns are three orthonormal axes.
-static void quaternion_from_axes(const double x[3], const double y[3], const double z[3], double out[4]) {
-    const double squares[4] = {1 + x[0] + y[1] + z[2], 1 + x[0] - y[1] - z[2], 1 - x[0] + y[1] - z[2],
-                               1 - x[0] - y[1] + z[2]}; // 4 times those of w, x, y, z
-    const double products[4][4] = {{squares[0], y[2] - z[1], z[0] - x[2], x[1] - y[0]},
-                                   {y[2] - z[1], squares[1], x[1] + y[0], x[2] + z[0]},
-                                   {z[0] - x[2], x[1] + y[0], squares[2], y[2] + z[1]},
-                                   {x[1] - y[0], x[2] + z[0], y[2] + z[1], squares[3]}};
-    int largest = 0;
-    for (int k = 1; k < 4; k++)
-        if (squares[k] > squares[largest]) largest = k;
-    for (int k = 0; k < 4; k++) out[k] = products[largest][k] / (2 * sqrt(squares[largest]));
-}
-
 // x, y: two orthonormal axes; the third is their cross product.
 static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
                 const double scale[3], const scene_material *material) {
     scene_gaussian g;
     double z[3];
     cross(x, y, z);
-    quaternion_from_axes(x, y, z, g.quaternion);
+    const double rotation[9] = {x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]};
+    quaternion_of_rotation(rotation, g.quaternion);
     memcpy(g.mean, place->position, sizeof g.mean);
     memcpy(g.scale, scale, sizeof g.scale);
     project_colors(place, material, g.sh);
@@ -192,17 +180,6 @@ static const double light[3] = {0.4243, -0.3394, 0.8396}; // direction to the li
 static const double plate_top = -0.6, plate_radius = 1.15, rim = 0.06, tube = 0.105, ball_radius = 0.27;
 
 const double demo_center[3] = {0, 0, -0.12};
-const float demo_background[3] = {0.06f, 0.07f, 0.11f};
-
-gs_camera demo_camera(int view, int width, int height) {
-    const double around = 2 * pi * view / DEMO_VIEWS + 0.8, up = view % 2 ? 0.35 : 0.65;
-    gs_camera camera = camera_with_view_angle(width, height, 0.9 * DEMO_VIEW_ANGLE);
-    const double eye[3] = {DEMO_CAMERA_DISTANCE * cos(up) * cos(around),
-                           DEMO_CAMERA_DISTANCE * cos(up) * sin(around),
-                           demo_center[2] + DEMO_CAMERA_DISTANCE * sin(up)};
-    camera_look_at(&camera, eye, demo_center, (const double[3]){0, 0, 1});
-    return camera;
-}
 
 // ---- shapes
 
@@ -449,20 +426,4 @@ bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why
     add_cage(&builder);
     add_grass(&builder, seed);
     return scene_builder_finish(&builder, out, why);
-}
-
-void demo_disturb(const gs_gaussians *scene, uint64_t seed) {
-    random_stream random = {seed};
-    const int coefficients = GS_CHANNELS * (scene->sh_degree + 1) * (scene->sh_degree + 1);
-    for (int64_t i = 0; i < scene->count; i++) {
-        float *sh = scene->sh + coefficients * i;
-        for (int axis = 0; axis < 3; axis++) {
-            scene->mean[3 * i + axis] += (float)(0.04 * random_normal(&random));
-            scene->log_scale[3 * i + axis] += (float)(0.3 * random_normal(&random));
-            sh[axis] = 0.15f * sh[axis] + (float)(0.3 * random_normal(&random));
-        }
-        for (int k = 0; k < 4; k++) scene->quaternion[4 * i + k] += (float)(0.15 * random_normal(&random));
-        for (int k = 3; k < coefficients; k++) sh[k] = 0;
-        scene->opacity_logit[i] = 0; // 0.5
-    }
 }

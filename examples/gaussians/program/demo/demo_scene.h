@@ -7,19 +7,13 @@
 #include "files/fault.h"
 #include "distwar_gs.h"
 
-enum { DEMO_VIEWS = 8 };
-
 // A camera at this distance from demo_center, with this field of view in radians, sees the whole scene. Up
 // is +z.
 #define DEMO_CAMERA_DISTANCE 4.4
 #define DEMO_VIEW_ANGLE 0.69
 
 extern const double demo_center[3]; // where to look
-extern const float demo_background[3];
 
-gs_camera demo_camera(int view, int width, int height); // in a ring; view: 0..DEMO_VIEWS - 1
 // Makes the scene with approximately `about` (>= 1000) Gaussians of SH degree 3: within 10 % from 10,000
 // on, at most 1.5 times as many below. Host memory, closed by scene_close. seed: of the grass.
 bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why);
-// Disturbs the scene: adds noise to means, sizes, orientations and colours, and removes the view dependence.
-void demo_disturb(const gs_gaussians *scene, uint64_t seed);

@@ -175,6 +175,7 @@ static shared_bytes *pack_copy(live_page *p) {
     fault ignored;
     page_written written;
     gaussians_keep_finite(&p->scene);
+    if (!scene_keep_heaviest(&p->scene, p->options.most, &ignored)) return NULL;
     page_content content = p->options.content;
     content.scene = &p->scene;
     content.total = p->total;
@@ -211,8 +212,7 @@ static bool copy_run(live_page *p, const training_state *state, const run_record
     p->record.count = 0;
     for (size_t i = 0; i < record->count; i++)
         if (!run_record_add(&p->record, &record->points[i], why)) return false;
-    return keep_contributing(&p->scene, now, p->options.most, p->options.cameras,
-                             p->options.content.view_count, why);
+    return true;
 }
 
 // Called and left with the lock, which it gives back meanwhile: nobody else changes what is copied.

@@ -9,12 +9,9 @@ C_LINKAGE_BEGIN
 
 enum { PACKED_CHUNK = 256, PACKED_VALUES = 10 }; // Gaussians of a chunk, and values that it bounds
 
-// Keeps the `most` Gaussians that contribute most to the pictures of cameras, in their order; all, if they are no more.
-// A contribution is the sum over pixels of transmittance times alpha: the part of the pixel that is the Gaussian's.
-// scene: host; its memory stays as large as it was. device: the same on the device; NULL: it is copied there. camera_count
-// >= 1. Renders each camera forward and backward.
-bool keep_contributing(gs_gaussians *scene, const gs_gaussians *device, int64_t most,
-                       const gs_camera *cameras, size_t camera_count, fault *why);
+// Keeps the `most` Gaussians of the most opacity and size, in their order; all, if they are no more. Its memory stays as large
+// as it was.
+bool scene_keep_heaviest(gs_gaussians *scene, int64_t most, fault *why);
 
 typedef struct packed_stream {
     uint8_t *bytes; // of zlib

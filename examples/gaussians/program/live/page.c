@@ -3,14 +3,13 @@
 #include "device.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
-#include "files/fault.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1, PHOTOGRAPH_QUALITY = 80, MOST_POINTS = 400, MOST_POLICIES = 40 };
+enum { FORMAT = 1, PHOTOGRAPH_QUALITY = 80, MOST_POINTS = 400 };
 
 extern const char live_page_html[]; // live/page.html, ends with 0
 
@@ -22,25 +21,6 @@ const char *page_name_of(const char *path) {
 }
 
 // ---- parts of HTML
-
-// Text for content and quoted attributes. Bytes that are not UTF-8, or are control characters, become U+FFFD.
-static void put_text(FILE *page, const char *text) {
-    static const struct {
-        char is;
-        const char *written;
-    } special[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        const int length = utf8_length(c);
-        const char *written = length == 0 || (*c < 0x20 && *c != '\t' && *c != '\n') ? "\xef\xbf\xbd" : NULL;
-        for (size_t i = 0; i < sizeof special / sizeof *special && !written; i++)
-            if (*c == special[i].is) written = special[i].written;
-        if (written)
-            fputs(written, page);
-        else
-            fwrite(c, 1, (size_t)length, page);
-        c += length ? length : 1;
-    }
-}
 
 static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -54,33 +34,29 @@ static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
     }
 }
 
-// A picture as the text of a data URI, for the caller to free(). jpeg: not PNG.
-static char *data_uri(const image *picture, bool jpeg, fault *why) {
+// A picture as a data URI; jpeg: not PNG. null: it has no pixels.
+static bool put_picture(json_writer *json, const char *key, const image *picture, bool jpeg, fault *why) {
     uint8_t *bytes;
     size_t count, length;
     char *text = NULL;
+    if (!picture->pixels) {
+        json_put_text(json, key, NULL);
+        return true;
+    }
     if (!(jpeg ? image_encode_jpeg(picture, PHOTOGRAPH_QUALITY, &bytes, &count, why)
                : image_encode_png(picture, &bytes, &count, why)))
-        return NULL;
+        return false;
     FILE *const stream = memory_stream_open(&text, &length);
     if (stream) {
         fputs(jpeg ? "data:image/jpeg;base64," : "data:image/png;base64,", stream);
         put_base64(stream, bytes, count);
-        if (!memory_stream_close(stream)) {
-            free(text);
-            text = NULL;
-        }
     }
+    const bool done =
+        (stream && memory_stream_close(stream)) || fail(why, "no memory for a picture of %zu bytes", count);
+    if (done) json_put_text(json, key, text);
+    free(text);
     free(bytes);
-    if (!text) fail(why, "no memory for a picture of %zu bytes", count);
-    return text;
-}
-
-static bool put_picture(json_writer *json, const char *key, const image *picture, bool jpeg, fault *why) {
-    char *const uri = picture->pixels ? data_uri(picture, jpeg, why) : NULL;
-    json_put_text(json, key, uri);
-    free(uri);
-    return uri || !picture->pixels;
+    return done;
 }
 
 // ---- the facts: of the views
@@ -162,7 +138,7 @@ static void describe_series(json_writer *json, const run_record *record, const s
 
 static void describe_curves(json_writer *json, const run_record *record) {
     json_begin(json, "curves", '[');
-    for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
+    for (size_t c = 0; record && c < sizeof curves / sizeof *curves; c++) {
         bool begun = false;
         for (const series *s = curves[c].series; s < curves[c].series + 3 && s->name; s++) {
             if (points_of(record, s) < 2) continue;
@@ -183,41 +159,6 @@ static void describe_curves(json_writer *json, const run_record *record) {
 }
 
 // ---- of a run
-
-static void describe_settings(json_writer *json, const run_record *record) {
-    json_begin(json, "settings", '[');
-    for (size_t i = 0; i < record->setting_count; i++) {
-        const run_setting *const s = &record->settings[i];
-        char number[32];
-        snprintf(number, sizeof number, "%.10g", s->number);
-        json_begin(json, NULL, '{');
-        json_put_text(json, "name", s->name);
-        json_put_text(json, "value", s->text ? page_name_of(s->text) : number);
-        json_put_boolean(json, "changed", s->changed);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
-}
-
-// The iterations at which the best known policy changed.
-static void describe_policies(json_writer *json, const run_record *record) {
-    const run_point *before = NULL;
-    json_begin(json, "policies", '[');
-    for (size_t i = 0, rows = 0; i < record->count && rows < MOST_POLICIES; i++) {
-        const run_point *const p = &record->points[i];
-        if (p->event != RUN_STEP || (before && p->policy.strategy == before->policy.strategy &&
-                                     p->policy.balance_threshold == before->policy.balance_threshold))
-            continue;
-        json_begin(json, NULL, '{');
-        json_put_integer(json, "iteration", p->iteration);
-        json_put_text(json, "reduction", distwar_strategy_name(p->policy.strategy));
-        json_put_integer(json, "threshold", p->policy.balance_threshold);
-        json_end(json, '}');
-        before = p;
-        rows++;
-    }
-    json_end(json, ']');
-}
 
 static bool describe_pictures(json_writer *json, const page_run *run, fault *why) {
     static const char *const kinds[] = {"rendered", "photograph", "error"};
@@ -241,7 +182,6 @@ static bool describe_pictures(json_writer *json, const page_run *run, fault *why
 static bool describe_run(json_writer *json, const page_content *c, fault *why) {
     const page_run *const run = c->run;
     const training_report *const training = run->training;
-    const strategy_report *const strategy = &training->strategy;
     char about[160];
     snprintf(about, sizeof about, "trained on %s by dsplat %s (%s)", device_name(), gs_version(),
              gs_backend());
@@ -256,21 +196,6 @@ static bool describe_run(json_writer *json, const page_content *c, fault *why) {
     json_put_integer(json, "iterations", training->iterations);
     json_put_integer(json, "views_per_step", run->batch);
     json_put_number(json, "seconds", training->seconds);
-    json_begin(json, "stages", '['); // on a GPU: ms of a step
-    for (int i = 0; i < STAGES && training->clock.steps > 0; i++) {
-        json_begin(json, NULL, '{');
-        json_put_text(json, "name", stage_name((stage)i));
-        json_put_number(json, "ms", training->clock.milliseconds[i] / (double)training->clock.steps);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
-    json_put_boolean(json, "tuned", strategy->tuned);
-    json_put_integer(json, "measured", strategy->measured);
-    json_put_integer(json, "examinations", strategy->examinations);
-    json_put_integer(json, "changes", strategy->changes);
-    json_put_number(json, "cost", strategy->cost);
-    describe_policies(json, c->record);
-    describe_settings(json, c->record);
     const bool done = describe_pictures(json, run, why);
     json_end(json, '}');
     return done;
@@ -278,34 +203,15 @@ static bool describe_run(json_writer *json, const page_content *c, fault *why) {
 
 // ---- of the scene
 
-static void describe_notes(json_writer *json, const page_content *c, const packed_scene *packed) {
-    char text[192];
-    json_begin(json, "notes", '[');
-    if (c->total > c->scene->count) {
-        snprintf(text, sizeof text, "The %lld Gaussians that contribute least to the views were left out.",
-                 (long long)(c->total - c->scene->count));
-        json_put_text(json, NULL, text);
-    }
-    const int used =
-        snprintf(text, sizeof text, "Coordinates are stored with 16 bits, other values with 8 to 10");
-    if (packed->sh_degree > 0)
-        snprintf(text + used, sizeof text - (size_t)used, ", harmonics in steps of %.2g.", packed->step);
-    else
-        snprintf(text + used, sizeof text - (size_t)used, "%s",
-                 packed->whole_degree > 0 ? "; harmonics are left out." : ".");
-    json_put_text(json, NULL, text);
-    json_end(json, ']');
-}
-
 // The facts that change while a scene is trained.
 static void describe_scene(json_writer *json, const page_content *c, const packed_scene *packed) {
     json_put_integer(json, "count", packed->count);
     json_put_integer(json, "total", c->total);
     json_put_integer(json, "degree", packed->sh_degree);
+    json_put_integer(json, "whole_degree", packed->whole_degree);
     json_put_number(json, "step", packed->sh_degree ? packed->step : 0);
     json_put_boolean(json, "antialias", packed->antialias);
     describe_curves(json, c->record);
-    describe_notes(json, c, packed);
 }
 
 static bool describe(json_writer *json, const page_content *c, const packed_scene *packed, fault *why) {
@@ -355,35 +261,17 @@ static void put_stream(FILE *page, const char *id, const packed_stream *stream) 
     fputs("</script>\n", page);
 }
 
-// The file with content in place of its marks.
-static bool put_page(FILE *page, const page_content *content, const packed_scene *packed, const char *poster,
-                     fault *why) {
-    static const char *const marks[] = {"@TITLE@", "@POSTER@", "@DATA@"};
-    const char *at = live_page_html;
-    for (;;) {
-        const char *next = NULL;
-        int found = 0;
-        for (int m = 0; m < 3; m++) {
-            const char *place = strstr(at, marks[m]);
-            if (!place || (next && place > next)) continue;
-            next = place;
-            found = m;
-        }
-        if (!next) break;
-        fwrite(at, 1, (size_t)(next - at), page);
-        at = next + strlen(marks[found]);
-        if (found == 0)
-            put_text(page, content->title);
-        else if (found == 1)
-            fputs(poster, page);
-        else if (!put_facts(page, content, packed, why))
-            return false;
-        else if (content->scene) {
-            put_stream(page, "gaussians", &packed->gaussians);
-            put_stream(page, "harmonics", &packed->harmonics);
-        }
+// The file with data in place of its mark.
+static bool put_page(FILE *page, const page_content *content, const packed_scene *packed, fault *why) {
+    static const char mark[] = "@DATA@";
+    const char *const at = strstr(live_page_html, mark);
+    fwrite(live_page_html, 1, (size_t)(at - live_page_html), page);
+    if (!put_facts(page, content, packed, why)) return false;
+    if (content->scene) {
+        put_stream(page, "gaussians", &packed->gaussians);
+        put_stream(page, "harmonics", &packed->harmonics);
     }
-    fputs(at, page);
+    fputs(at + strlen(mark), page);
     return true;
 }
 
@@ -407,20 +295,19 @@ static page_written written_of(const page_content *c, const packed_scene *packed
 // The page without its scene is made in memory first: it says how much room is left.
 bool page_print(FILE *page, const page_content *content, page_written *written, fault *why) {
     packed_scene packed = {.count = content->scene ? content->scene->count : 0};
-    char *text = NULL, *const poster = data_uri(content->poster, true, why);
+    char *text = NULL;
     size_t rest = 0;
-    FILE *const trial = poster ? memory_stream_open(&text, &rest) : NULL;
-    bool done = trial && put_page(trial, content, &packed, poster, why);
-    if (poster && (!trial || !memory_stream_close(trial)))
+    FILE *const trial = memory_stream_open(&text, &rest);
+    bool done = trial && put_page(trial, content, &packed, why);
+    if (!trial || !memory_stream_close(trial))
         done = fail(why, "no memory for the page: %s", strerror(errno));
     free(text);
     done = done &&
            (!content->scene || packed_scene_open(&packed, content->scene, room_beside(content, rest), why)) &&
-           put_page(page, content, &packed, poster, why);
+           put_page(page, content, &packed, why);
     const size_t streams = (packed.gaussians.count + 2) / 3 * 4 + (packed.harmonics.count + 2) / 3 * 4;
     *written = written_of(content, &packed, rest + streams);
     packed_scene_close(&packed);
-    free(poster);
     return done;
 }
 

@@ -45,8 +45,7 @@ typedef struct page_content {
     double pivot[3], up[3]; // what the camera turns around, and the direction that is up
     size_t view_count;      // >= 1; the page begins with the first
     const page_view *views;
-    const image *poster;      // the first view, rendered
-    const run_record *record; // of training, for the curves; may be empty
+    const run_record *record; // of training, for the curves; NULL: there are none
     const page_run *run;      // the rest of a report; NULL: none
 } page_content;
 
@@ -62,7 +61,6 @@ enum { PAGE_BYTES = 10 * 1000 * 1000, PAGE_GAUSSIANS = 300 * 1000 };
 
 // Writes the page. Write errors stay in the stream. It has at most PAGE_BYTES, and in proportion more for more than
 // PAGE_GAUSSIANS; for that harmonics become coarser (packed_scene.h). Names may hold anything.
-// Of settings that are paths only the last part is written.
 bool page_print(FILE *page, const page_content *content, page_written *written, fault *why);
 // Prints the page to a file, whole or not at all.
 bool page_write(const char *path, const page_content *content, page_written *written, fault *why);

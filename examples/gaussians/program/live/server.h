@@ -38,12 +38,10 @@ typedef struct page_site {
 } page_site;
 
 #define LISTEN_DEFAULT "127.0.0.1:0"
-#define LISTEN_OPTION(at)                                                                                                \
-    OPTION(                                                                                                              \
-        "listen", at,                                                                                                    \
-        .help =                                                                                                          \
-            "ADDRESS:PORT of the page's server, in numbers; 0.0.0.0: every address of this machine; port 0: a free one", \
-        .free_on_resume = true)
+#define LISTEN_OPTION(at)                                                                                    \
+    OPTION("listen", at, .free_on_resume = true,                                                             \
+           .help =                                                                                           \
+               "ADDRESS:PORT of the page's server, in numbers; 0.0.0.0: all addresses; port 0: a free one")
 
 // Answers until page_server_stop, from a thread of its own. listen: "127.0.0.1:0", "[::1]:8080"; port 0: a free one. Fails
 // without libmicrohttpd.

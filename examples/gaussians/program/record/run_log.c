@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
 #include "device.h"
-#include "files/input_file.h"
 #include "gpu/growing.h"
-#include "json_field.h"
 #include "record/signals.h"
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,99 +13,9 @@
 
 static const char *const event_names[] = {"step", "evaluation", "validation"};
 
-static run_setting *next_setting(run_record *record) {
-    assert(record->setting_count < RUN_SETTINGS);
-    return &record->settings[record->setting_count++];
-}
-
-void run_record_text(run_record *record, const char *name, const char *text) {
-    *next_setting(record) = (run_setting){.name = name, .text = text};
-}
-
-void run_record_number(run_record *record, const char *name, double number) {
-    *next_setting(record) = (run_setting){.name = name, .number = number};
-}
-
-void run_record_options(run_record *record, const option_spec *table, const bool *changed) {
-    for (const option_spec *option = table; option->kind != OPTION_END; option++) {
-        const size_t before = record->setting_count;
-        const char *text = option_text(option);
-        if (option->kind == OPTION_INT)
-            run_record_number(record, option->name, (double)*(const int64_t *)option->value);
-        else if (option->kind == OPTION_REAL)
-            run_record_number(record, option->name, *(const double *)option->value);
-        else if (text) // a text option that was not given is left out
-            run_record_text(record, option->name, text);
-        if (record->setting_count > before)
-            record->settings[before].changed = changed && changed[option - table];
-    }
-}
-
 bool run_record_add(run_record *record, const run_point *point, fault *why) {
     return append(&record->points, &record->count, &record->room, point, sizeof *point) ||
            fail(why, "no memory for a record of %zu points", record->count);
-}
-
-static bool get_number(const json_place *place, const char *name, double *out, fault *why) {
-    return json_is_null(json_object_get(place->object, name)) || json_get_real(place, name, out, why);
-}
-
-// line: an object. Older logs call iteration_ms step_ms.
-static bool read_point(const json_place *place, run_point *p, double *iteration, bool *known, fault *why) {
-    const char *event = "";
-    *p = (run_point){.loss = NAN,
-                     .gaussians = NAN,
-                     .iteration_milliseconds = NAN,
-                     .mean = {NAN, NAN},
-                     .training = {NAN, NAN}};
-    *iteration = NAN;
-    if (!json_get_text(place, "event", &event, why)) return false;
-    for (int e = 0; e <= RUN_VALIDATION && !*known; e++) {
-        *known = strcmp(event, event_names[e]) == 0;
-        p->event = (run_event)e;
-    }
-    if (!*known) return true;
-    if (!json_get_real(place, "iteration", iteration, why)) return false;
-    if (p->event != RUN_STEP)
-        return get_number(place, "psnr", &p->mean.psnr, why) &&
-               (p->event == RUN_EVALUATION || get_number(place, "training_psnr", &p->training.psnr, why));
-    return get_number(place, "loss", &p->loss, why) &&
-           json_get_real(place, "gaussians", &p->gaussians, why) &&
-           json_get_real(place, "step_ms", &p->iteration_milliseconds, why) &&
-           json_get_real(place, "iteration_ms", &p->iteration_milliseconds, why);
-}
-
-static bool read_line(run_record *record, const input_file *text, fault *why) {
-    json_error_t error;
-    json_t *const line = json_loads(text->line, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-    const json_place place = {.path = text->path, .object = line};
-    run_point p;
-    double iteration;
-    bool known = false;
-    bool done = json_is_object(line) ? read_point(&place, &p, &iteration, &known, why)
-                                     : fail(why, "%s: line %" PRIu64 ": %s", text->path, text->number,
-                                            line ? "not an object" : error.text);
-    if (done && known && !(fabs(iteration) < 1e15))
-        done = fail(why, "%s: line %" PRIu64 ": no iteration", text->path, text->number);
-    if (done && known) {
-        p.iteration = (int64_t)iteration;
-        // A run that was resumed repeats the steps since its checkpoint.
-        while (record->count > 0 && record->points[record->count - 1].iteration > p.iteration)
-            record->count--;
-        done = run_record_add(record, &p, why);
-    }
-    json_decref(line);
-    return done;
-}
-
-bool run_record_read(run_record *record, const char *path, fault *why) {
-    input_file text;
-    if (!input_file_open(&text, path, why)) return false;
-    bool done = true;
-    while (done && (done = input_file_next_line(&text, why)) && text.line)
-        done = read_line(record, &text, why);
-    input_file_close(&text);
-    return done;
 }
 
 const run_point *run_record_last(const run_record *record, run_event event) {
@@ -162,7 +68,17 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
     return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
 }
 
-void run_log_start(run_log *log, const training_state *state) {
+static void put_option(json_writer *json, const option_spec *option) {
+    if (option->kind == OPTION_INT)
+        json_put_number(json, option->name, (double)*(const int64_t *)option->value);
+    else if (option->kind == OPTION_REAL)
+        json_put_number(json, option->name, *(const double *)option->value);
+    else if (option_text(option)) // a text option that was not given is left out
+        json_put_text(json, option->name, option_text(option));
+}
+
+void run_log_start(run_log *log, const training_state *state, const run_setting *more,
+                   const option_spec *table) {
     log->last_step = state->place.views;
     log->last_gaussians = training_state_count(state);
     json_writer json;
@@ -173,13 +89,12 @@ void run_log_start(run_log *log, const training_state *state) {
     json_put_integer(&json, "iteration", state->place.views);
     json_put_integer(&json, "gaussians", training_state_count(state));
     json_begin(&json, "settings", '{');
-    for (size_t i = 0; i < log->record.setting_count; i++) {
-        const run_setting *setting = &log->record.settings[i];
-        if (setting->text)
-            json_put_text(&json, setting->name, setting->text);
+    for (; more->name; more++)
+        if (more->text)
+            json_put_text(&json, more->name, more->text);
         else
-            json_put_number(&json, setting->name, setting->number);
-    }
+            json_put_number(&json, more->name, more->number);
+    for (; table->kind != OPTION_END; table++) put_option(&json, table);
     json_end(&json, '}');
     run_log_end_line(log, &json);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The record of a training run: its settings and what was seen of it. A run_log observes a run, keeps its record, measures the
+// The record of a training run: what was seen of it. A run_log observes a run, keeps its record, measures the
 // held-out views, and writes all to a file as JSON, one line for each event:
 //   {"event": "start", "dsplat": "0.3.0", "backend": "cuda", "gpu": "NVIDIA H200", "settings": {...}}
 //   {"event": "step", "iteration": 200, "seconds": 1.25, "loss": 0.0412, "gaussians": 100000, "iteration_ms": 5.9,
@@ -34,13 +34,6 @@ C_LINKAGE_BEGIN
 
 // ---- the record
 
-// A name with a text, or with a number if text is NULL.
-typedef struct run_setting {
-    const char *name, *text; // not owned
-    double number;
-    bool changed; // is not the default
-} run_setting;
-
 typedef enum run_event { RUN_STEP, RUN_EVALUATION, RUN_VALIDATION } run_event;
 
 // What was seen at an iteration. Members of other events are 0.
@@ -59,23 +52,12 @@ typedef struct run_point {
     quality training;              // RUN_VALIDATION: of as many views that are trained on
 } run_point;
 
-enum { RUN_SETTINGS = 144 };
-
 typedef struct run_record {
-    size_t setting_count, count, room;
-    run_setting settings[RUN_SETTINGS];
+    size_t count, room;
     run_point *points; // [count]; of one event iterations do not fall
 } run_record;          // starts as {0}
 
-// Add a setting, at most RUN_SETTINGS in all. Texts must outlive the record.
-void run_record_text(run_record *record, const char *name, const char *text);
-void run_record_number(run_record *record, const char *name, double number);
-// Adds the current value of every option. The table's texts and names must outlive the record. changed: for each, whether it
-// has another value than its default; NULL: unknown.
-void run_record_options(run_record *record, const option_spec *table, const bool *changed);
 bool run_record_add(run_record *record, const run_point *point, fault *why);
-// Reads the lines of steps, evaluations and validations of a log, also of older ones. Closed also after a failure.
-bool run_record_read(run_record *record, const char *path, fault *why);
 // The last point of an event. NULL if there was none.
 const run_point *run_record_last(const run_record *record, run_event event);
 void run_record_close(run_record *record);
@@ -121,11 +103,18 @@ typedef struct run_log {
     bool moved; // of the caller: the held-out cameras or the Gaussians have moved since the last evaluation
 } run_log;
 
-// Add the settings to log->record before run_log_start.
+// A name with a text, or with a number if text is NULL.
+typedef struct run_setting {
+    const char *name, *text;
+    double number;
+} run_setting;
+
 bool run_log_open(run_log *log, const run_log_options *options, fault *why);
-// Writes the first line. state: the start of training. If options.measure is given, this and the calls below read only
+// Writes the first line. state: the start of training. more: settings beside the options of the table, up to one without a
+// name. If options.measure is given, this and the calls below read only
 // the number of Gaussians and the iteration of a state.
-void run_log_start(run_log *log, const training_state *state);
+void run_log_start(run_log *log, const training_state *state, const run_setting *more,
+                   const option_spec *table);
 // run_log_observe must be called at least at every step that reaches or passes a multiple of this number.
 int64_t run_log_interval(const run_log *log);
 // For training_observer.observe.

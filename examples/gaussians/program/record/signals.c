@@ -32,13 +32,12 @@ void stop_request_make(void) {
 }
 
 static struct sigaction pipe_before;
-static int pipe_depth;
 
 void broken_pipes_begin(void) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    if (pipe_depth++ == 0) sigaction(SIGPIPE, &ignore, &pipe_before);
+    sigaction(SIGPIPE, &ignore, &pipe_before);
 }
 
 void broken_pipes_end(void) {
-    if (--pipe_depth == 0) sigaction(SIGPIPE, &pipe_before, NULL);
+    sigaction(SIGPIPE, &pipe_before, NULL);
 }

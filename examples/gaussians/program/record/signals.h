@@ -20,7 +20,7 @@ const volatile sig_atomic_t *stop_request_flag(void);
 void stop_request_make(void);
 
 // From here to broken_pipes_end, writing to a pipe without a reader fails with EPIPE instead of ending the
-// program. May be nested.
+// program. Not to be nested.
 void broken_pipes_begin(void);
 void broken_pipes_end(void);
 

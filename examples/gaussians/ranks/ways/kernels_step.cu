@@ -265,7 +265,9 @@ gs_status parts_bound(const gs_view *view, const double *sums, gs_largest_values
 gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
                            fixed_units *units, gs_stream stream) {
     const int64_t count = view->gaussians.count;
-    const fixed::sums_memory memory = fixed::memory_of(gradient->splat_grad, count, GS_CHANNELS);
+    fixed::sums_memory memory;
+    GS_TRY(
+        fixed::sums_of(__func__, count, GS_CHANNELS, nullptr, &memory)); // the integers of gs_render_backward
     *sums = reinterpret_cast<const int64_t *>(memory.sums);
     if (view->ranges.isects == 0) { // nothing was drawn, so nothing was written
         GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_splat_grad) * 2, stream));

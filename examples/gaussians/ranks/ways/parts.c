@@ -27,7 +27,6 @@ void *parts_open(ranks *group) {
         DEVICE_CHECK(cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        DEVICE_CHECK(cudaMallocHost((void **)&r->report, sizeof *r->report));
         DEVICE_CHECK(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
     }
     return s;
@@ -41,10 +40,9 @@ void parts_close(void *kept) {
     device_buffer_close(&s->sent.own);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->splat_grad.own, &r->workspace.own, &r->d_color,
-                                          &r->lengths};
+        device_buffer *const of_part[] = {&r->image, &r->splat_grad.own, &r->d_color, &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
-        cudaFreeHost(r->report);
+        gs_view_free(&(gs_view){.memory = r->memory}, NULL);
         cudaFreeHost(r->known_lengths);
     }
     for (int j = 0; j < MOST_OWN; j++) {
@@ -117,8 +115,7 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
     s->scratch = any ? (char *)result->sh + skipped : NULL;
     s->scratch_bytes = any ? bytes - skipped : 0;
     s->sent.memory = NULL;
-    for (int k = 0; k <= MOST_CUT; k++)
-        s->renderings[k].splat_grad.memory = s->renderings[k].workspace.memory = NULL;
+    for (int k = 0; k <= MOST_CUT; k++) s->renderings[k].splat_grad.memory = NULL;
     for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
 }
 
@@ -343,30 +340,10 @@ static bool exchange_pixels(parts *s) {
 
 // ---- a part of an image, from its splats to their moments
 
-static bool place_lists(parts *s, own_part *part) {
-    gs_view *const view = &part->view;
-    view->isect_capacity = part->in->isect_capacity;
-    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
-    view->workspace = reserve_for_step(s, &part->in->workspace, view->workspace_bytes);
-    return view->workspace != NULL;
-}
-
-// Makes the lists with more room until they fit. Waits.
-static bool bin_waiting(parts *s, own_part *part) {
-    gs_view *const view = &part->view;
-    gs_status status = GS_ISECTS_DO_NOT_FIT;
-    view->report = NULL;
-    while (status == GS_ISECTS_DO_NOT_FIT) {
-        if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
-        status = gs_bin(view, NULL);
-        if (status == GS_ISECTS_DO_NOT_FIT)
-            part->in->isect_capacity = view->isects_needed + view->isects_needed / 4;
-    }
-    GS_CHECK(status);
-    return true;
-}
-
-static void render(own_part *part) {
+static void bin_and_render(own_part *part) {
+    device_begin_stage("bin");
+    GS_CHECK(gs_bin(&part->view, NULL));
+    part->in->memory = part->view.memory;
     device_begin_stage("render");
     GS_CHECK(gs_render(&part->view, NULL));
 }
@@ -381,42 +358,30 @@ static bool queue_forward(parts *s, own_part *part) {
     *view = (gs_view){.gaussians = {.count = view->gaussians.count},
                       .camera = *camera,
                       .rows = part->part.rows,
+                      .memory = part->in->memory,
+                      .ranges = part->in->division,
                       .splats = part->splats.memory,
                       .image = {.color = image,
                                 .transmittance = image + GS_CHANNELS * pixels,
                                 .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)}};
     memcpy(view->background, s->batch->background, sizeof view->background);
     await_event(s, part->received);
-    device_begin_stage("bin");
-    if (part->in->isect_capacity == 0) {
-        if (!bin_waiting(s, part)) return false;
-    } else {
-        view->report = part->in->report;
-        view->ranges = part->in->division;
-        if (!place_lists(s, part)) return false;
-        GS_CHECK(gs_bin(view, NULL));
-    }
-    render(part);
+    bin_and_render(part);
     return true;
 }
 
 // Waits until the lists have been counted; repeats what had no room. The GPU still renders.
 static bool settle_lists(parts *s, own_part *part) {
-    gs_view *const view = &part->view;
-    if (view->report) {
+    gs_status status;
+    for (;;) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
-        const gs_status status = gs_bin_wait(view, NULL);
-        const int64_t needed = view->isects_needed;
-        // Grows before there is no room left: to repeat an image costs more than memory.
-        if (needed + needed / 8 > part->in->isect_capacity) part->in->isect_capacity = needed + needed / 4;
-        if (status == GS_ISECTS_DO_NOT_FIT) {
-            if (!bin_waiting(s, part)) return false;
-            render(part);
-        } else {
-            GS_CHECK(status);
-        }
+        status = gs_settle(&part->view, NULL);
+        part->in->memory = part->view.memory;
+        if (status != GS_ISECTS_DO_NOT_FIT) break;
+        bin_and_render(part);
     }
-    part->in->division = view->ranges;
+    GS_CHECK(status);
+    part->in->division = part->view.ranges;
     return true;
 }
 
@@ -486,9 +451,8 @@ static bool queue_backward(parts *s, own_part *part) {
     const int32_t v = part->part.view;
     gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
-    GS_CHECK(gs_splat_grad_bytes(view->gaussians.count, 0, s->batch->policy.strategy,
-                                 &gradient->splat_grad_bytes));
-    gradient->splat_grad = reserve_for_step(s, &part->in->splat_grad, gradient->splat_grad_bytes);
+    gradient->splat_grad =
+        reserve_for_step(s, &part->in->splat_grad, (size_t)view->gaussians.count * sizeof(gs_splat_grad));
     if (!gradient->splat_grad) return false;
     if (s->fixed) {
         struct gs_largest_values *const largest = (struct gs_largest_values *)s->buffers.largest.memory + v;

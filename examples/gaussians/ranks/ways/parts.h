@@ -114,11 +114,10 @@ typedef struct step_buffer {
 
 // Memory to render a part in. Whole views are rendered one after another in the same.
 typedef struct rendering {
-    step_buffer splat_grad, workspace;
+    step_buffer splat_grad;
     device_buffer image, d_color;
-    int64_t isect_capacity;  // 0: unknown
+    gs_view_memory memory;   // of the lists
     gs_tile_ranges division; // of the last time: how the blend divided the work
-    gs_bin_report *report;   // pinned
     device_buffer lengths;
     list_lengths *known_lengths; // pinned
 } rendering;

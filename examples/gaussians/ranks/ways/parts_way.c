@@ -5,7 +5,7 @@
 #include "device.h"
 #include "frame.h"
 #include "parts.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,7 +285,7 @@ static bool render(const training_state *state, const shown_views *shown, size_t
     const gs_camera *const camera = &shown->views[index].camera;
     const int64_t values = GS_CHANNELS * (int64_t)camera->width * camera->height;
     const size_t bytes = (size_t)values * sizeof(float);
-    float *const color = device_buffer_reserve(&f->color, bytes);
+    float *const color = device_buffer_reserve(&f->corrected, bytes);
     part_batch batch = {.gaussians = state->gaussians,
                         .sh_degree_used = state->gaussians.sh_degree,
                         .views = 1,

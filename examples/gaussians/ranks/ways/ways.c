@@ -4,7 +4,7 @@
 // there depends on an order. What a rank decides from sums that do is shared: losses, scores.
 #include "device.h"
 #include "ways.h"
-#include "trainer_parts.h"
+#include "trainer.h"
 #include <stdlib.h>
 
 typedef struct whole {

@@ -21,6 +21,14 @@ inline std::string ply_header(const std::string &count, const std::vector<std::s
     return text + "end_header\n";
 }
 
+// Of two points with colours.
+inline std::string ply_of_points(const std::string &format, const std::string &rows) {
+    return "ply\nformat " + format +
+           " 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty uint8 red\n"
+           "property uint8 green\nproperty uint8 blue\nend_header\n" +
+           rows;
+}
+
 // ---- SPZ
 
 // The 16 bytes of the header of versions 1 to 3, and of the first half of that of 4.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Lists of tiles: nothing that counts is missing, the order is (depth, index), and a list that does not fit
-// is not begun.
+// Lists of tiles: nothing that counts is missing, the order is (depth, index).
 #include "kernel_frame.h"
 #include "blend.cuh"
 #include "launch.cuh"
+#include "rows.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -60,37 +60,25 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));
 
-// The lists of splats as they stand, on the host and the device. With a report gs_bin does not wait.
+// The lists of splats as they stand, on the host and the device.
 struct binned {
     device_vector<gs_splat> splats;
-    std::unique_ptr<device_vector<char>> workspace;
-    device_vector<gs_bin_report> report;
+    own_view view;
     gs_tile_ranges ranges{};
-    int64_t buckets_needed;
-    size_t bytes;
+    int64_t bucket_capacity; // as gs_settle left it
     std::vector<int64_t> begin;
     std::vector<uint32_t> index, order;
 
-    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, bool waits = true,
-           int64_t buckets = 0)
-        : splats(these), report(std::vector<gs_bin_report>(1)) {
-        gs_view view = {};
-        if (!waits) view.report = report.data();
+    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, int64_t buckets = 0)
+        : splats(these) {
         view.gaussians.count = int64_t(these.size());
         view.camera.width = width, view.camera.height = height;
-        view.isect_capacity = capacity, view.bucket_capacity = buckets;
+        view.memory.isect_capacity = capacity, view.memory.bucket_capacity = buckets;
         view.splats = splats.data();
-        EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
-        workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
-        view.workspace = workspace->data();
         EXPECT_GS_OK(gs_bin(&view, NULL));
-        if (!waits) {
-            EXPECT_EQ(view.ranges.isects, capacity);
-            gs_bin_report found = report.read()[0];
-            view.report = &found;
-            EXPECT_GS_OK(gs_bin_wait(&view, NULL));
-        }
-        ranges = view.ranges, buckets_needed = view.buckets_needed, bytes = view.workspace_bytes;
+        EXPECT_EQ(view.ranges.isects, capacity);
+        EXPECT_GS_OK(gs_settle(&view, NULL));
+        ranges = view.ranges, bucket_capacity = view.memory.bucket_capacity;
         const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
         begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(ranges.isects));
         device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
@@ -130,11 +118,11 @@ TEST(BinEdges, LongListsAreSorted) {
         std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
         for (gs_splat &splat : splats) splat.depth = 1 + float(random() % unsigned(count));
         const std::vector<uint32_t> expected = by_depth(splats);
-        for (const bool waits : {true, false}) {
-            if (!waits && count > 100000) continue; // the same kernels, and slow on a CPU
-            const binned made(splats, 16, 16, waits ? count : 2 * count + 5, waits);
+        for (const int room : {count, 2 * count + 5}) {
+            if (room > count && count > 100000) continue; // the same kernels, and slow on a CPU
+            const binned made(splats, 16, 16, room);
             ASSERT_EQ(made.ranges.isects, count);
-            EXPECT_EQ(made.index, expected) << count << (waits ? "" : ", without waiting");
+            EXPECT_EQ(made.index, expected) << count << ", room for " << room;
         }
     }
 }
@@ -184,13 +172,13 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
     std::shuffle(splats.begin(), splats.end(), random);
     for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
     for (const int rows : {1, 12, 60})
-        for (const bool waits : {true, false}) {
-            const binned made(splats, 16 * int(lengths.size()), 16 * rows, int64_t(splats.size()), waits);
+        for (const int64_t room : {0, 1000}) {
+            const binned made(splats, 16 * int(lengths.size()), 16 * rows, int64_t(splats.size()) + room);
             for (size_t t = 0; t < lengths.size(); t++)
                 EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
                                                 made.index.begin() + made.begin[t + 1]),
                           expected[t])
-                    << "tile " << t << " of " << rows << " rows" << (waits ? "" : ", without waiting");
+                    << "tile " << t << " of " << rows << " rows, room for " << room << " more";
         }
 }
 
@@ -243,33 +231,12 @@ TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
     EXPECT_EQ(pixels_proposed(3 * multiprocessors, 1, 20), 4);
 }
 
-TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
-    const kernel_frame frame(comparison_scenes()[0]);
-    gs_view view = frame.view;
-    view.isect_capacity = view.ranges.isects - 1;
-    ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
-    const device_vector<char> workspace(view.workspace_bytes);
-    view.workspace = workspace.data();
-    view.ranges = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0, 0, NULL};
-    view.isects_needed = 0;
-    EXPECT_EQ(gs_bin(&view, NULL), GS_ISECTS_DO_NOT_FIT);
-    EXPECT_EQ(view.isects_needed, frame.view.ranges.isects);
-    EXPECT_EQ(view.ranges.tiles_x, -1);
-    EXPECT_EQ(view.ranges.isects, -3);
-    view.workspace_bytes--;
-    EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("gs_bin: the workspace"), std::string::npos)
-        << gs_last_error();
-}
-
 TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
     const kernel_frame frame(comparison_scenes()[0]);
     gs_view view = frame.view;
     const auto bytes_of = [&](int64_t isects, int64_t buckets) {
-        size_t bytes = 0;
-        view.isect_capacity = isects, view.bucket_capacity = buckets;
-        EXPECT_GS_OK(gs_bin_bytes(&view, &bytes));
-        return bytes;
+        view.memory.isect_capacity = isects, view.memory.bucket_capacity = buckets;
+        return libgs_bin_bytes(&view);
     };
     const int64_t million = 1000000, small = int64_t(1) << 26, large = int64_t(1) << 30;
     const std::pair<int64_t, int64_t> rooms[] = {{million, 32 * million},
@@ -291,20 +258,19 @@ TEST(BinEdges, ListsDoNotDependOnTheRoomOfBuckets) {
     const binned expected(splats, 200, 200, 20000);
     int64_t longest = 0, tiles = int64_t(expected.order.size());
     for (uint32_t t = 0; t < tiles; t++) longest = std::max(longest, expected.length(t));
-    EXPECT_EQ(expected.buckets_needed, longest * tiles);
-    for (const int64_t buckets : {int64_t(1), longest * tiles - 1, longest * tiles})
-        for (const bool waits : {true, false}) {
-            const binned made(splats, 200, 200, 20000, waits, buckets);
-            EXPECT_EQ(made.index, expected.index) << buckets;
-            EXPECT_EQ(made.begin, expected.begin) << buckets;
-            EXPECT_EQ(made.buckets_needed, longest * tiles) << buckets;
-            EXPECT_LT(made.bytes, expected.bytes) << buckets;
-        }
+    EXPECT_EQ(expected.bucket_capacity, 0) << "as many as follow from the room for entries";
+    const int64_t needed = longest * tiles;
+    for (const int64_t buckets : {int64_t(1), needed - 1, needed, 2 * needed}) {
+        const binned made(splats, 200, 200, 20000, buckets);
+        EXPECT_EQ(made.index, expected.index) << buckets;
+        EXPECT_EQ(made.begin, expected.begin) << buckets;
+        EXPECT_EQ(made.bucket_capacity, buckets > needed ? buckets : needed + needed / 4) << buckets;
+    }
 }
 
 TEST(BinEdges, NoSplatsMakeEmptyLists) {
-    for (const bool waits : {true, false}) {
-        const binned made({}, 33, 17, 0, waits);
+    for (const int64_t room : {0, 7}) {
+        const binned made({}, 33, 17, room);
         EXPECT_EQ(made.ranges.isects, 0);
         EXPECT_EQ(made.ranges.split_tiles, 0);
         EXPECT_EQ(made.begin, std::vector<int64_t>(7, 0));

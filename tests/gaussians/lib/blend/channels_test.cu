@@ -181,7 +181,7 @@ TEST(ChannelsOfAView, ParametersHaveTheGradientsOfTheReference) {
     float *const color = gradient.gaussians.color;
     gradient.gaussians = *got_on_device.get(), gradient.gaussians.color = color;
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
-    gradient.splat_grad = splat_grad.data(), gradient.splat_grad_bytes = size_t(n) * sizeof(gs_splat_grad);
+    gradient.splat_grad = splat_grad.data();
     ASSERT_GS_OK(gs_backward(&f.frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
 
     reference_gaussians expected = reference_gaussians_create(n, f.frame.choice.sh_degree);
@@ -247,14 +247,16 @@ TEST(ChannelsOfAView, FixedMakesNothingOfWhatIsNotFinite) {
 
 TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
     channel_frame f(small_scene, 5);
-    gs_view &view = f.frame.view;
+    own_view view(f.frame.view);
     view.camera.translation[2] = -1000;
     ASSERT_GS_OK(gs_project(&view, NULL));
     ASSERT_GS_OK(gs_bin(&view, NULL));
+    ASSERT_GS_OK(gs_settle(&view, NULL));
     ASSERT_EQ(view.isects_needed, 0);
     ASSERT_GS_OK(gs_render(&view, NULL));
     const std::vector<float> image = f.image.read();
     for (size_t i = 0; i < image.size(); i++) ASSERT_EQ(image[i], f.background[i / size_t(f.frame.pixels())]);
+    f.frame.view = view, f.frame.view.memory = {};
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
         for (const float value : f.backward({strategy, 0}, f.extras())) ASSERT_EQ(value, 0);
     view.channel_background = NULL;
@@ -273,8 +275,7 @@ TEST(ChannelsOfAView, BadArgumentsAreNamed) {
         view.gaussians.channels = channels;
         refused(gs_project(&view, NULL), "gs_project: channels must be in 0..1024");
         refused(gs_render(&view, NULL), "gs_render: channels must be in 0..1024");
-        size_t bytes = 0;
-        refused(gs_view_bytes(&view, NULL, &bytes), "gs_view_bytes: channels must be in 0..1024");
+        refused(gs_bin(&view, NULL), "gs_bin: channels must be in 0..1024");
     }
     view.gaussians.channels = 5, view.gaussians.color = NULL;
     refused(gs_project(&view, NULL), "gs_project: color must be given unless there are 3 channels");
@@ -285,18 +286,11 @@ TEST(ChannelsOfAView, BadArgumentsAreNamed) {
     const device_vector<char> splat_grad(size_t(1) << 20);
     gs_gradient gradient = {};
     gradient.color = d_color.data();
-    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data()),
-    gradient.splat_grad_bytes = size_t(1) << 20;
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
             "gs_render_backward: gaussians.color of the gradient must be given unless there are 3 channels");
     gradient.gaussians.color = f.d_colors.data();
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
-    size_t bytes = 0;
-    ASSERT_GS_OK(gs_splat_grad_bytes(f.frame.choice.count, 5, DISTWAR_FIXED, &bytes));
-    gradient.splat_grad_bytes = bytes - 1;
-    refused(gs_render_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL),
-            "gs_render_backward: splat_grad_bytes");
-    gradient.splat_grad_bytes = bytes;
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
     view.gaussians.channels = 33, gradient.abs_mean2d = f.abs_mean2d.data();
     refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),

@@ -150,8 +150,7 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     const device_vector<gs_splat_grad> splat_grad(size_t(frame.choice.count));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.depth = d_depth.data();
-    gradient.splat_grad = splat_grad.data(),
-    gradient.splat_grad_bytes = sizeof(gs_splat_grad) * frame.choice.count;
+    gradient.splat_grad = splat_grad.data();
     frame.view.ranges.split_tiles = 0;
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
     const auto refused = [&] {

@@ -140,39 +140,4 @@ TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
         }
 }
 
-TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
-    size_t tree = 0, fixed = 0;
-    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 3, DISTWAR_TREE, &tree));
-    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 0, DISTWAR_FIXED, &fixed));
-    EXPECT_EQ(tree, 1000 * GS_SPLAT_GRAD_STRIDE * sizeof(float));
-    EXPECT_GE(fixed, tree + 1000 * GS_SPLAT_GRAD_SUMS * sizeof(int64_t));
-    size_t more = 0;
-    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 8, DISTWAR_FIXED, &more));
-    EXPECT_EQ(more, fixed + 1000 * 8 * sizeof(int64_t));
-    EXPECT_EQ(gs_splat_grad_bytes(-1, 3, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_splat_grad_bytes(1, 3, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_splat_grad_bytes(1, 3, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_splat_grad_bytes(1, -1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_splat_grad_bytes(1, GS_MAX_CHANNELS + 1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-}
-
-TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
-    gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
-    const device_vector<float> color(3 * 32 * 32);
-    gs_gradient gradient = {};
-    gradient.color = color.data();
-    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
-        gs_view_parts parts = {};
-        parts.image = parts.splat_grad = 1, parts.strategy = strategy;
-        size_t bytes = 0;
-        ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-        const device_vector<char> block(bytes);
-        ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
-        ASSERT_GS_OK(gs_forward(&view, NULL));
-        EXPECT_EQ(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL),
-                  strategy == DISTWAR_FIXED ? GS_OK : GS_INVALID_ARGUMENT);
-    }
-}
-
 } // namespace

@@ -108,7 +108,7 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
                              d_alpha = random_floats(32, pixels, -1, 1),
                              all = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0});
     const size_t stride = all.size() / count,
-                 fields = plain_values::fields; // of a splat, those that are summed
+                 fields = plain_values::fields;    // of a splat, those that are summed
     std::vector<double> parts, splat_grad(stride); // parts: [pixel][splat][field]
     for (size_t i = 0; i < pixels; i++) {
         std::vector<double> color(3 * pixels), alpha(pixels);
@@ -192,17 +192,18 @@ TEST(RenderEdges, AnEmptySceneIsTheBackground) {
 
 TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
     kernel_frame frame(comparison_scenes()[0]);
-    gs_view &view = frame.view;
+    own_view view(frame.view);
     view.camera.translation[2] = -1000;
-    view.isect_capacity = 0;
     ASSERT_GS_OK(gs_project(&view, NULL));
     ASSERT_GS_OK(gs_bin(&view, NULL));
+    ASSERT_GS_OK(gs_settle(&view, NULL));
     ASSERT_EQ(view.isects_needed, 0);
     ASSERT_GS_OK(gs_render(&view, NULL));
     const std::vector<float> color = frame.color.read();
     for (int64_t i = 0; i < 3 * frame.pixels(); i++)
         ASSERT_EQ(color[i], frame.view.background[i / frame.pixels()]);
     const std::vector<float> d_color(size_t(3 * frame.pixels()), 1), d_alpha(size_t(frame.pixels()), 1);
+    frame.view = view, frame.view.memory = {};
     for (const float moment : frame.backward(d_color, d_alpha, {DISTWAR_BFLY, 0})) ASSERT_EQ(moment, 0);
 }
 
@@ -211,22 +212,15 @@ void expect_refused(gs_status status, const char *text) {
     EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
 }
 
-// The gradient of one frame, with memory for every strategy.
+// The gradient of one frame.
 struct gradient_memory {
     explicit gradient_memory(const kernel_frame &frame)
         : color(std::vector<float>(size_t(GS_CHANNELS * frame.pixels()))),
-          splat_grad(bytes_of(frame.choice.count)), gradient{} {
-        gradient.color = color.data();
-        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-        gradient.splat_grad_bytes = bytes_of(frame.choice.count);
-    }
-    static size_t bytes_of(int64_t count) {
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_splat_grad_bytes(count, 3, DISTWAR_FIXED, &bytes));
-        return bytes;
+          splat_grad(size_t(frame.choice.count)), gradient{} {
+        gradient.color = color.data(), gradient.splat_grad = splat_grad.data();
     }
     device_vector<float> color;
-    device_vector<char> splat_grad;
+    device_vector<gs_splat_grad> splat_grad;
     gs_gradient gradient;
 };
 
@@ -283,7 +277,6 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
     const kernel_frame frame(comparison_scenes()[0]);
     const gradient_memory memory(frame);
     ASSERT_GS_OK(gs_render(&frame.view, NULL));
-    size_t bytes = 0;
     int taken = 0;
     for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
         const distwar_strategy strategy = distwar_strategy(s);
@@ -292,13 +285,10 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
         const gs_status status = gs_render_backward(&frame.view, &memory.gradient, {strategy, 0}, NULL);
         if (gs_has_strategy(strategy)) {
             EXPECT_GS_OK(status);
-            EXPECT_GS_OK(gs_splat_grad_bytes(1, 3, strategy, &bytes));
             taken++;
             continue;
         }
         expect_refused(status, ("gs_render_backward" + refusal).c_str());
-        expect_refused(gs_splat_grad_bytes(1, 3, strategy, &bytes),
-                       ("gs_splat_grad_bytes" + refusal).c_str());
     }
     EXPECT_EQ(taken, 6);
     EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));

@@ -106,28 +106,6 @@ TEST(CameraGradient, ChangesNothingElseAndHasTheSameBitsAgain) {
     }
 }
 
-TEST(CameraGradient, IsPlacedInTheBlockOfAView) {
-    gs_view view = {};
-    view.gaussians.count = 1000;
-    view.camera = some_camera;
-    gs_gradient gradient = {};
-    gs_view_parts parts = {};
-    const gs_view_parts none = {};
-    parts.camera_gradient = 1;
-    size_t bytes, without;
-    ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-    ASSERT_GS_OK(gs_view_bytes(&view, &none, &without));
-    const device_vector<char> block(bytes);
-    ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
-    const size_t needed = sizeof(gs_camera_gradient);
-    EXPECT_GE(bytes, without + needed);
-    EXPECT_EQ(gradient.splat_grad, nullptr);
-    const char *const at = reinterpret_cast<const char *>(gradient.camera);
-    EXPECT_TRUE(at >= block.data() && at + needed <= block.data() + bytes);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % 16, 0u);
-    EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes), GS_INVALID_ARGUMENT);
-}
-
 TEST(CameraGradient, BadArgumentsAreNamed) {
     const auto refused = [](gs_status status, const char *text) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;

@@ -118,8 +118,7 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         fs::remove_all(at("data"));
         write_colmap(at("data"), 5);
         make();
-        outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--random", "9",
-                             "--holdout", "0"});
+        outcome run = dsplat("train @data -o @scene.ply --iterations 1 --random 9 --holdout 0");
         EXPECT_EQ(run.code, 0) << run.err;
         EXPECT_CONTAINS(run.out, "9 Gaussians");
         fs::remove(at("scene.ply"));
@@ -163,8 +162,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     for (const std::string &file :
          {photo, model, data + "/sparse/0/cameras.bin", data + "/sparse/0/points3D.bin"})
         spares_behind_link(file, train, {});
-    spares(photo, train, {"-o", at("new.ply"), "--checkpoint", photo});
-    spares(model, train, {"-o", at("new.ply"), "--log", model});
+    spares(photo, train, {"-o", at("new.ply"), "--log", photo});
     spares(model, train, {"-o", at("new.ply"), "--write-cameras", model});
     spares_behind_link(photo, finish, {});
     spares(photo, finish, {"-o", at("new.ply"), "--json", photo});
@@ -176,7 +174,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     spares_behind_link(transforms, train, {"--holdout", "0"});
     spares_behind_link(data + "/images/photo0.png", train, {"--holdout", "0"});
     // What is no part of the data may be in its folder.
-    const outcome beside = splat({"eval", scene, "--cameras", data, "--json", photo});
+    const outcome beside = dsplat("eval "s + scene + " --cameras " + data + " --json " + photo);
     EXPECT_EQ(beside.code, 0) << beside.err;
 }
 

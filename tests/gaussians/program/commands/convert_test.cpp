@@ -109,7 +109,7 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
     EXPECT_GT(before.others({0, 0, 0}), 500);   // there is something to see
     // Without the rotation of the harmonics it would not hold.
     convert({at("a.ply"), at("c.ply"), "--sh-degree", "0"});
-    ASSERT_EQ(splat({"render", at("c.ply"), "--cameras", at("before"), "-o", at("c.png")}).code, 0);
+    ASSERT_EQ(dsplat("render @c.ply --cameras @before -o @c.png").code, 0);
     const picture flat(at("c.png"));
     EXPECT_LT(image_psnr(&before, &flat, NULL), 35);
 }
@@ -173,12 +173,12 @@ TEST_F(Convert, RefusesLines) {
 // Training writes any format, in pieces.
 TEST_F(Convert, TrainingWritesSpz) {
     write_colmap(at("data"), 30);
-    const outcome result = splat({"train", at("data"), "-o", at("t.spz"), "--iterations", "4"});
+    const outcome result = dsplat("train @data -o @t.spz --iterations 4");
     ASSERT_EQ(result.code, 0) << result.err;
     gs_gaussians g = read("t.spz");
     EXPECT_GT(g.count, 0);
     scene_close(&g);
-    EXPECT_EQ(splat({"eval", at("t.spz"), "--cameras", at("data")}).code, 0);
+    EXPECT_EQ(dsplat("eval @t.spz --cameras @data").code, 0);
 }
 
 } // namespace convert_test

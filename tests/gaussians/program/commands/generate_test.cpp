@@ -69,8 +69,8 @@ TEST_F(Generate, RetirementIsAPartOfTraining) {
     ASSERT_EQ(data.code, 0) << data.err;
     const auto train = [&](const char *to, const char *retired) {
         const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "60", "--max-gaussians",
-                                   "90", "--iterations", "24", "--density-from", "2", "--density-every", "4",
-                                   "--retire", retired, "--retire-every", "8", "--reproducible"});
+                                   "90", "--iterations", "24", "--schedule", "from=2,every=4,retire=8",
+                                   "--retire", retired, "--reproducible"});
         EXPECT_EQ(run.code, 0) << run.err;
         return contents(at(to));
     };
@@ -81,7 +81,7 @@ TEST_F(Generate, RetirementIsAPartOfTraining) {
 
 TEST_F(Generate, ShowsItsScene) {
     make("data");
-    outcome run = splat({"eval", at("data") / "scene.ply", "--cameras", at("data"), "--background", "1,1,1"});
+    outcome run = dsplat("eval @data/scene.ply --cameras @data --background 1,1,1");
     ASSERT_EQ(run.code, 0) << run.err;
     const size_t mean = run.out.find("mean");
     ASSERT_NE(mean, std::string::npos) << run.out;
@@ -174,10 +174,7 @@ TEST_F(Generate, TheSeedDecides) {
 // Files of an earlier run go, other files stay.
 TEST_F(Generate, TakesThePlaceOfAnEarlierRun) {
     make("fresh");
-    ASSERT_EQ(splat({"generate", at("data"), "--views", "9", "--test-views", "4", "--size", "16",
-                     "--gaussians", "2000", "--seed", "5"})
-                  .code,
-              0);
+    ASSERT_EQ(dsplat("generate @data --views 9 --test-views 4 --size 16 --gaussians 2000 --seed 5").code, 0);
     std::ofstream(at("data") / "train/mine.png") << "mine";
     make("data");
     size_t files = 0;
@@ -196,8 +193,7 @@ TEST_F(Generate, OneThatFailsLeavesNoList) {
     make("data");
     fs::remove_all(at("data") / "test");
     std::ofstream(at("data") / "test") << "not a folder";
-    const outcome run =
-        splat({"generate", at("data"), "--views", "2", "--size", "16", "--gaussians", "2000"});
+    const outcome run = dsplat("generate @data --views 2 --size 16 --gaussians 2000");
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "cannot make the folder");
     EXPECT_FALSE(fs::exists(at("data") / "transforms_test.json"));
@@ -212,7 +208,7 @@ TEST_F(Generate, APlaceThatCannotBeWrittenIsRefused) {
     }
     EXPECT_EQ(contents(at("file")), "not a folder");
     EXPECT_EQ(splat({"generate"}).code, 2);
-    EXPECT_EQ(splat({"generate", at("data"), "--views", "0"}).code, 2);
+    EXPECT_EQ(dsplat("generate @data --views 0").code, 2);
     EXPECT_EQ(files_in_folder(), 1u);
 }
 

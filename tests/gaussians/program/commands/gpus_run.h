@@ -18,6 +18,7 @@ class OnGpus : public Program {
         arguments.insert(arguments.end(), more.begin(), more.end());
         return arguments;
     }
+    std::string checkpoint() const { return at("scene.ply.checkpoint").string(); } // of scene_of
     std::string scene_of(int gpus, const std::vector<std::string> &more) const {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
         EXPECT_EQ(got.code, 0) << got.err;
@@ -30,19 +31,14 @@ class OnGpus : public Program {
 // corrected colours.
 inline const std::vector<std::string> growth = {"--max-gaussians",
                                                 "200",
-                                                "--density-from",
-                                                "1",
-                                                "--density-every",
-                                                "4",
-                                                "--growth",
-                                                "0.2",
                                                 "--random",
                                                 "130",
                                                 "--reproducible",
-                                                "--average",
-                                                "1",
-                                                "--density-until",
-                                                "9"};
+                                                "--schedule",
+                                                "from=1,until=9,every=4,average=1"};
+// The same with retirement every 4 steps.
+inline const std::vector<std::string> retiring = {"--retire", "0.5", "--schedule",
+                                                  "from=1,until=9,every=4,average=1,retire=4"};
 inline std::vector<std::string> with(std::vector<std::string> options, const std::vector<std::string> &more) {
     options.insert(options.end(), more.begin(), more.end());
     return options;

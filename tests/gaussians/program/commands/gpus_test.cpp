@@ -12,9 +12,8 @@ using Gpus = OnGpus;
 TEST_F(Gpus, TwoRanksAndOneAgreeOnSteps) {
     write_colmap(at("data"), 30);
     for (const char *batch : {"1", "3"}) {
-        const std::vector<std::string> options = {"--density",       "mcmc", "--density-from", "100",
-                                                  "--density-until", "7",    "--random",       "40",
-                                                  "--batch",         batch};
+        const std::vector<std::string> options =
+            words("--density mcmc --schedule from=100,until=7 --random 40 --batch "s + batch);
         gs_gaussians scenes[2];
         for (const int k : {0, 1}) {
             scene_of(1 + k, options);

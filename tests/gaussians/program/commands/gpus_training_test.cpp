@@ -35,16 +35,16 @@ TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
     write_colmap(at("data"), 30);
     const std::vector<std::vector<std::string>> ways = {
         {"--random-background", "--batch", "3"},
-        {"--density", "mcmc", "--retire", "0.5", "--retire-every", "4", "--dropout", "0.3", "--batch", "1"}};
+        {"--density", "mcmc", "--retire", "0.5", "--schedule",
+         "from=1,until=9,every=4,average=1,retire=4,dropout=0.3", "--batch", "1"}};
     for (const auto &more : ways) {
         const std::vector<std::string> options = with(splitting, more);
         const std::string first = scene_of(1, options);
         ASSERT_GT(first.size(), 150 * 248u) << "it has not grown";
         EXPECT_TRUE(scene_of(2, options) == first) << more[0];
-        const std::vector<std::string> saving =
-            with(options, {"--checkpoint-every", "5", "--checkpoint", at("saved").string()});
+        const std::vector<std::string> saving = with(options, {"--checkpoint-every", "5"});
         EXPECT_TRUE(scene_of(3, saving) == first) << more[0];
-        EXPECT_TRUE(scene_of(4, with(saving, {"--resume", at("saved").string()})) == first) << more[0];
+        EXPECT_TRUE(scene_of(4, with(saving, {"--resume", checkpoint()})) == first) << more[0];
     }
 }
 
@@ -53,7 +53,7 @@ TEST_F(GpuTraining, DrawBackgroundsAndRetireAlike) {
     write_colmap(at("data"), 30);
     for (const auto &way : {growing, splitting}) {
         const std::vector<std::string> options =
-            with(way, {"--batch", "2", "--random-background", "--retire", "0.5", "--retire-every", "4"});
+            with(with(way, retiring), {"--batch", "2", "--random-background"});
         const std::string first = scene_of(1, options);
         EXPECT_FALSE(first == scene_of(1, with(way, {"--batch", "2", "--random-background"})));
         for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, options) == first) << gpus;
@@ -174,8 +174,8 @@ TEST_F(GpuTraining, UploadsPhotographsByStepsWhereItDoesNotHoldAll) {
     const auto train_so = [&](const std::vector<std::string> &options) {
         return run(DSPLAT_PROGRAM, train("scene.ply", 1, options));
     };
-    const std::vector<std::string> options = {
-        "--random", "100", "--max-gaussians", "100", "--density", "none", "--batch", "1", "--reproducible"};
+    const std::vector<std::string> options =
+        words("--random 100 --max-gaussians 100 --density none --batch 1 --reproducible");
     const std::string scene = scene_of(1, options);
     setenv("SIMT_MEMORY", std::to_string(std::stod(with_little_memory(train_so, options).back()) + 1).c_str(),
            1);
@@ -189,11 +189,9 @@ TEST_F(GpuTraining, UploadsPhotographsByStepsWhereItDoesNotHoldAll) {
 // As without --gpus, but for the order of sums.
 TEST_F(GpuTraining, ChooseTheSameDensityControl) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> alone =
-        train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
-    ASSERT_EQ(run(DSPLAT_PROGRAM, alone).code, 0);
-    EXPECT_EQ(fs::file_size(at("alone.ply")),
-              scene_of(2, {"--density-from", "1", "--density-every", "4"}).size());
+    const std::vector<std::string> early = {"--schedule", "from=1,every=4"};
+    ASSERT_EQ(run(DSPLAT_PROGRAM, train("alone.ply", 1, early)).code, 0);
+    EXPECT_EQ(fs::file_size(at("alone.ply")), scene_of(2, early).size());
 }
 
 TEST_F(GpuTraining, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
@@ -211,15 +209,15 @@ TEST_F(GpuTraining, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
         const std::vector<std::string> options = with(c.way, {"--batch", c.batch});
         const std::string whole = scene_of(1, options);
         EXPECT_GT(whole.size(), 34000u) << "it has not grown from 130 rows of 248 bytes";
-        const std::vector<std::string> saving =
-            with(options, {"--checkpoint-every", c.every, "--checkpoint", at("saved").string()});
+        const std::vector<std::string> saving = with(options, {"--checkpoint-every", c.every});
         EXPECT_TRUE(scene_of(c.gpus, saving) == whole) << "it saves";
-        ASSERT_TRUE(fs::exists(at("saved")));
-        for (const auto &file : fs::directory_iterator(at("saved").parent_path()))
-            EXPECT_NE(file.path().filename().string().find("saved."), 0u) << "one file: " << file.path();
-        EXPECT_TRUE(scene_of(c.then, with(saving, {"--resume", at("saved").string()})) == whole)
+        ASSERT_TRUE(fs::exists(checkpoint()));
+        for (const auto &file : fs::directory_iterator(folder))
+            EXPECT_NE(file.path().filename().string().find("scene.ply.checkpoint."), 0u)
+                << "one file: " << file.path();
+        EXPECT_TRUE(scene_of(c.then, with(saving, {"--resume", checkpoint()})) == whole)
             << c.gpus << " then " << c.then << ", batch " << c.batch;
-        fs::remove(at("saved"));
+        fs::remove(checkpoint());
     }
 }
 
@@ -227,16 +225,16 @@ TEST_F(GpuTraining, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
 TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
     write_colmap(at("data"), 30);
     const auto resumed = [&](const char *file, int gpus) {
-        return run(DSPLAT_PROGRAM, train("scene.ply", gpus,
-                                         with(splitting, {"--resume", at(file).string(), "--checkpoint",
-                                                          at("new").string()})));
+        return run(DSPLAT_PROGRAM,
+                   train("scene.ply", gpus, with(splitting, {"--resume", at(file).string()})));
     };
     const auto put = [&](const char *file, const std::string &bytes) {
         std::ofstream(at(file), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
     };
-    scene_of(2, with(splitting, {"--checkpoint-every", "7", "--checkpoint", at("saved").string()}));
-    scene_of(
-        2, with(splitting, {"--seed", "5", "--checkpoint-every", "7", "--checkpoint", at("other").string()}));
+    scene_of(2, with(splitting, {"--seed", "5", "--checkpoint-every", "7"}));
+    fs::rename(checkpoint(), at("other"));
+    scene_of(2, with(splitting, {"--checkpoint-every", "7"}));
+    fs::rename(checkpoint(), at("saved"));
     const std::string file = contents(at("saved"));
     ASSERT_EQ(resumed("saved", 3).code, 0);
     put("short", file.substr(0, file.size() / 2));
@@ -300,18 +298,17 @@ TEST_F(Killed, SignalsSaveAndEndIt) {
         for (const int signal : {SIGINT, SIGTERM}) {
             const std::vector<std::string> kind =
                 processes ? std::vector<std::string>{"--nccl", FAKE_NCCL} : std::vector<std::string>{};
-            const pid_t child = start(train("scene.ply", 2,
-                                            with(kind, {"--iterations", "1000000", "--checkpoint-every", "1",
-                                                        "--checkpoint", at("saved").string()})));
-            for (int n = 0; n < 3000 && !fs::exists(at("saved")); n++) pause_for(0.01);
+            const pid_t child = start(
+                train("scene.ply", 2, with(kind, {"--iterations", "1000000", "--checkpoint-every", "1"})));
+            for (int n = 0; n < 3000 && !fs::exists(checkpoint()); n++) pause_for(0.01);
             kill(child, signal);
             const int status = wait_for(child);
             ASSERT_TRUE(WIFEXITED(status)) << status;
             EXPECT_EQ(WEXITSTATUS(status), 128 + signal) << contents(at("stderr"));
-            EXPECT_NE(contents(at("stderr")).find("--resume " + at("saved").string()), std::string::npos);
+            EXPECT_NE(contents(at("stderr")).find("--resume " + checkpoint()), std::string::npos);
             EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
             fs::remove(at("scene.ply"));
-            fs::remove(at("saved"));
+            fs::remove(checkpoint());
         }
 }
 
@@ -319,29 +316,28 @@ TEST_F(Killed, SignalsSaveAndEndIt) {
 TEST_F(Killed, TheLastCheckpointIsIntact) {
     write_colmap(at("data"), 20);
     const std::vector<std::string> options =
-        with(splitting, {"--iterations", "36", "--sh-degree", "0", "--density-until", "30"});
+        with(splitting,
+             {"--iterations", "36", "--sh-degree", "0", "--schedule", "from=1,until=30,every=4,average=1"});
     const std::string whole = scene_of(1, options);
-    const std::vector<std::string> saving =
-        with(options, {"--checkpoint-every", "1", "--checkpoint", at("saved").string(), "--nccl", FAKE_NCCL});
+    const std::vector<std::string> saving = with(options, {"--checkpoint-every", "1", "--nccl", FAKE_NCCL});
     const auto saved = [&] { // iterations
-        const std::string file = fs::exists(at("saved")) ? contents(at("saved")) : "";
+        const std::string file = fs::exists(checkpoint()) ? contents(checkpoint()) : "";
         int64_t iterations = 0;
-        if (file.size() > 32) memcpy(&iterations, file.data() + 24, sizeof iterations);
+        if (file.size() > 64) memcpy(&iterations, file.data() + 56, sizeof iterations); // of its place
         return iterations;
     };
     int kills = 0;
     for (int tries = 0; kills < 6 && tries < 18; tries++) {
         const int64_t before = saved();
-        const pid_t child =
-            start(train("end.ply", 2 + kills % 2,
-                        before > 0 ? with(saving, {"--resume", at("saved").string()}) : saving));
+        const pid_t child = start(train("scene.ply", 2 + kills % 2,
+                                        before > 0 ? with(saving, {"--resume", checkpoint()}) : saving));
         for (int k = 0; k < 6000 && saved() < before + 1 + kills % 4 && !has_ended(child); k++)
             pause_for(0.005);
         pause_for(0.003 * kills);
         kill(-child, SIGKILL);
         const int status = wait_for(child);
         if (status == 0) { // on a busy machine it may end before this process runs again: from the start
-            fs::remove(at("saved"));
+            fs::remove(checkpoint());
             continue;
         }
         ASSERT_GT(saved(), before) << contents(at("stderr"));
@@ -349,7 +345,7 @@ TEST_F(Killed, TheLastCheckpointIsIntact) {
         kills++;
     }
     ASSERT_EQ(kills, 6);
-    EXPECT_TRUE(scene_of(3, with(saving, {"--resume", at("saved").string()})) == whole);
+    EXPECT_TRUE(scene_of(3, with(saving, {"--resume", checkpoint()})) == whole);
 }
 
 // The line of the held-out views, and that of `dsplat eval`.
@@ -357,12 +353,12 @@ TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
     write_colmap(at("data"), 30);
     std::string first;
     for (const int gpus : {1, 3}) {
-        const outcome got = run(
-            DSPLAT_PROGRAM,
-            train("scene.ply", gpus,
-                  with(growing, {"--holdout", "2", "--batch", "3", "--log", at("log").string(), "--report",
-                                 at("report").string(), "--eval-every", "5", "--log-every", "4",
-                                 "--checkpoint-every", "6", "--write-cameras", at("cameras").string()})));
+        const outcome got =
+            run(DSPLAT_PROGRAM,
+                train("scene.ply", gpus,
+                      with(growing, {"--holdout", "2", "--batch", "3", "--log", at("log").string(),
+                                     "--report", at("report").string(), "--eval-every", "5",
+                                     "--checkpoint-every", "6", "--write-cameras", at("cameras").string()})));
         ASSERT_EQ(got.code, 0) << got.err;
         const size_t place = got.out.find("held out   PSNR ");
         ASSERT_NE(place, std::string::npos) << got.out;
@@ -385,7 +381,7 @@ TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
             return n;
         };
         EXPECT_EQ(lines("start"), 1u) << log;
-        EXPECT_EQ(lines("step"), 3u) << log;       // after 6, 9 and 12 views
+        EXPECT_EQ(lines("step"), 4u) << log;       // after each step of 3 views
         EXPECT_EQ(lines("evaluation"), 2u) << log; // after 6 and 12
         EXPECT_EQ(lines("checkpoint"), 2u) << log;
         EXPECT_EQ(lines("end"), 1u) << log;

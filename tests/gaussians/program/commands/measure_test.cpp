@@ -111,36 +111,6 @@ TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
     EXPECT_EQ(report["gaussians"].number(), 2);
 }
 
-// Rows of rendered, photograph, error; the worst view first.
-TEST_F(Eval, WritesASheetOfTheViews) {
-    write_grays();
-    const outcome run = evaluate({"--holdout", "2", "--sheet", at("sheet.png")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, "error of photo4.png photo2.png photo0.png\n");
-    const picture sheet(at("sheet.png"));
-    ASSERT_EQ(sheet.width, 3 * photo_width + 16);
-    ASSERT_EQ(sheet.height, 3 * photo_height + 16);
-    const auto at_pixel = [&](int x, int y) { return sheet.pixels + 3 * (y * sheet.width + x); };
-    for (int row = 0; row < 3; row++) {
-        const int y = row * (photo_height + 8) + 5;
-        EXPECT_EQ(int(*at_pixel(5, y)), 0);
-        EXPECT_EQ(int(*at_pixel(photo_width + 8 + 5, y)), 200 - 80 * row);
-        EXPECT_EQ(int(*at_pixel(2 * (photo_width + 8) + 5, y)) > 240, row < 2)
-            << row; // 40 of 64 is not the brightest
-        EXPECT_EQ(int(*at_pixel(photo_width + 3, y)), 255);
-    }
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("scene.ply")}, "name one file"}},
-        2);
-    expect_refused(
-        DSPLAT_PROGRAM,
-        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("no/sheet.png")}, "no/sheet.png"},
-         {{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("data/images/photo1.png")},
-          "photo1.png"}},
-        1);
-}
-
 // Side by side, numbered in the order of the table; those of an earlier run with more views go, and photographs stay.
 TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
     write_grays();
@@ -184,8 +154,7 @@ TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
     write_scene(at("scene.ply"), 3, 0, 0, 3);
     for (int v = 0; v < photos; v++) {
         const std::string name = "photo" + std::to_string(v) + ".png";
-        outcome run =
-            splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--view", name});
+        outcome run = dsplat("render @scene.ply -o @view.png --cameras @data --view "s + name);
         ASSERT_EQ(run.code, 0) << run.err;
         ASSERT_GT(picture(at("view.png")).others({0, 0, 0}), 5);
         fs::rename(at("view.png"), at("data") / "images" / name);
@@ -216,7 +185,7 @@ TEST_F(Eval, SaysWhatIsWrong) {
     outcome run = evaluate({"--holdout", "0"});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "no view is held out");
-    run = splat({"eval", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("eval.json")});
+    run = dsplat("eval @scene.ply --cameras @nowhere --json @eval.json");
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "nowhere");
     run = evaluate({"--json", at("no/folder/eval.json")});
@@ -243,7 +212,7 @@ TEST_F(Info, DescribesAScene) {
     put_float(at("scene.ply"), 2, 0, -7);    // x
     put_float(at("scene.ply"), 3, 11, 0.5f); // second log-scale
     put_float(at("scene.ply"), 4, 9, 0);     // opacity logit
-    outcome run = splat({"info", at("scene.ply"), "--json", at("info.json")});
+    outcome run = dsplat("info @scene.ply --json @info.json");
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "Gaussians    5, SH degree 0");
     EXPECT_CONTAINS(run.out, "not finite   none");
@@ -266,46 +235,16 @@ TEST_F(Info, DescribesAScene) {
     EXPECT_NEAR(quantities["opacity"].at(most).number(), 1 / (1 + std::exp(-3)), 1e-12);
 }
 
-TEST_F(Info, DrawsHistograms) {
-    write_scene(at("scene.ply"), 100, 0, 0, 0);
-    const auto file = at("scene.ply");
-    for (int i = 0; i < 100; i++) {
-        put_float(file, i, 10, float(-5 + 0.04 * i));                          // longest axis: e^-5 ..
-        for (int axis = 11; axis < 13; axis++) put_float(file, i, axis, -6);   // the others are shorter
-        put_float(file, i, 9, i < 30 ? -3.0f : i < 99 ? 3.0f : std::nanf("")); // opacity 0.05, 0.95
-    }
-    put_float(file, 0, 10, -20); // strays
-    put_float(file, 1, 10, 20);
-    outcome run = splat({"info", file, "--json", at("info.json")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    const json histograms = json(contents(at("info.json")))["histograms"];
-    const json opacity = histograms["opacity"], axis = histograms["longest_axis"];
-    ASSERT_EQ(opacity["counts"].size(), 10u);
-    ASSERT_EQ(opacity["edges"].size(), 11u);
-    EXPECT_EQ(opacity["counts"].at(0).number(), 30);
-    EXPECT_EQ(opacity["counts"].at(9).number(), 69);
-    EXPECT_NEAR(opacity["edges"].at(3).number(), 0.3, 1e-12);
-    double all = 0;
-    for (size_t i = 0; i < 10; i++) {
-        all += axis["counts"].at(i).number();
-        EXPECT_NEAR(axis["counts"].at(i).number(), 10, 2) << i;
-    }
-    EXPECT_EQ(all, 100);
-    EXPECT_NEAR(axis["edges"].at(0).number(), std::exp(-4.92), 1e-6); // not those of the strays
-    EXPECT_NEAR(axis["edges"].at(10).number(), std::exp(-1.04), 1e-6);
-    EXPECT_CONTAINS(run.out, "        30 ######################\n"); // 30 of 69, 50 wide
-}
-
 TEST_F(Info, CountsWhatIsNotFinite) {
     write_scene(at("scene.ply"), 4, 1, 2, 3);
     put_float(at("scene.ply"), 0, 0, NAN);
     put_float(at("scene.ply"), 0, 12, INFINITY); // log-scale
     put_float(at("scene.ply"), 2, 6, -INFINITY); // colour
-    EXPECT_EQ(splat({"render", at("scene.ply"), "-o", at("view.png")}).code, 1);
+    EXPECT_EQ(dsplat("render @scene.ply -o @view.png").code, 1);
     outcome run = splat({"info", at("scene.ply")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "not finite   3 values in 2 Gaussians");
-    run = splat({"info", at("scene.ply"), "--json", "-"});
+    run = dsplat("info @scene.ply --json -");
     const json report(run.out);
     EXPECT_EQ(report["values_not_finite"].number(), 3);
     EXPECT_EQ(report["gaussians_not_finite"].number(), 2);
@@ -318,7 +257,7 @@ TEST_F(Info, OfNothingIsSaid) {
     outcome run = splat({"info", at("empty.ply")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "Gaussians    0");
-    run = splat({"info", at("empty.ply"), "--json", "-"});
+    run = dsplat("info @empty.ply --json -");
     EXPECT_TRUE(json(run.out)["percentiles"]["x"].at(0).null());
 }
 

@@ -12,8 +12,8 @@ class StereoStart : public OnGpus {
         write_colmap(at("data"), 90);
         bytes(at("data") / "sparse/0/points3D.bin") << uint64_t(0);
     }
-    const std::vector<std::string> options = {"--max-gaussians", "80", "--density-from", "1",
-                                              "--density-every", "4",  "--reproducible"};
+    const std::vector<std::string> options =
+        words("--max-gaussians 80 --schedule from=1,every=4 --reproducible");
 };
 
 TEST_F(StereoStart, SaysWhatItHasFound) {
@@ -39,10 +39,9 @@ TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
     const std::string whole = scene_of(1, options);
     EXPECT_TRUE(scene_of(1, options) == whole);
     EXPECT_TRUE(scene_of(2, options) == whole) << "threads";
-    const std::vector<std::string> saving =
-        with(options, {"--checkpoint-every", "7", "--checkpoint", at("saved").string()});
+    const std::vector<std::string> saving = with(options, {"--checkpoint-every", "7"});
     EXPECT_TRUE(scene_of(1, saving) == whole);
-    EXPECT_TRUE(scene_of(1, with(saving, {"--resume", at("saved").string()})) == whole);
+    EXPECT_TRUE(scene_of(1, with(saving, {"--resume", checkpoint()})) == whole);
 #ifdef FAKE_NCCL
     EXPECT_TRUE(scene_of(2, with(options, {"--nccl", FAKE_NCCL})) == whole) << "processes";
 #endif

@@ -16,21 +16,8 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
         ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
     }
     image_close(&mask);
-    const std::vector<std::string> run = {"train",
-                                          at("data"),
-                                          "-o",
-                                          at("scene.ply"),
-                                          "--iterations",
-                                          "12",
-                                          "--density",
-                                          "none",
-                                          "--perturb-poses",
-                                          "1,0.01",
-                                          "--refine-poses",
-                                          "--write-cameras",
-                                          at("cameras.json"),
-                                          "--log",
-                                          at("run.jsonl")};
+    const std::vector<std::string> run = words(
+        "train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01 --refine-poses --write-cameras @cameras.json --log @run.jsonl");
     const outcome refined = splat(run);
     ASSERT_EQ(refined.code, 0) << refined.err;
     EXPECT_CONTAINS(refined.out, "poses      from those of the data");
@@ -42,9 +29,9 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     fs::copy(at("data") / "images", at("again") / "images");
     fs::copy(at("data") / "masks", at("again") / "masks");
     fs::copy(at("cameras.json"), at("again") / "transforms.json");
-    const outcome info = splat({"eval", at("scene.ply"), "--cameras", at("again")});
+    const outcome info = dsplat("eval @scene.ply --cameras @again");
     ASSERT_EQ(info.code, 0) << info.err;
-    const outcome data = splat({"eval", at("scene.ply"), "--cameras", at("data")});
+    const outcome data = dsplat("eval @scene.ply --cameras @data");
     EXPECT_NE(info.out, data.out);
 }
 
@@ -60,34 +47,12 @@ std::vector<double> numbers_after(const std::string &text, const std::string &ma
 
 // On a half of 128 x 128 pixels.
 TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
-    outcome run = splat({"generate", at("data"), "--views", "4", "--test-views", "1", "--size", "128",
-                         "--gaussians", "2000"});
+    outcome run = dsplat("generate @data --views 4 --test-views 1 --size 128 --gaussians 2000");
     ASSERT_EQ(run.code, 0) << run.err;
-    const std::vector<std::string> train = {"train",
-                                            at("data"),
-                                            "-o",
-                                            at("scene.ply"),
-                                            "--random",
-                                            "200",
-                                            "--density",
-                                            "none",
-                                            "--perturb-poses",
-                                            "2,0.01",
-                                            "--refine-poses",
-                                            "--iterations",
-                                            "2",
-                                            "--resolutions",
-                                            "2:50",
-                                            "--align-steps",
-                                            "2",
-                                            "--log",
-                                            at("run.jsonl"),
-                                            "--reproducible",
-                                            "--checkpoint-every",
-                                            "1",
-                                            "--checkpoint",
-                                            at("kept")};
+    const std::vector<std::string> train = words(
+        "train @data -o @scene.ply --random 200 --density none --perturb-poses 2,0.01 --refine-poses --iterations 2 --resolutions 2:50 --align-steps 2 --log @run.jsonl --reproducible --checkpoint-every 1");
     run = splat(train);
+    fs::rename(at("scene.ply.checkpoint"), at("kept"));
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, ", 1/2 of the size until 50%\n");
     const std::string log = contents(at("run.jsonl"));
@@ -123,9 +88,8 @@ TEST_F(Program, AlignsViewsBeforeTheyAreMeasured) {
     ASSERT_EQ(run.code, 0) << run.err;
     fs::create_directories(at("moved"));
     fs::copy(at("data") / "train", at("moved") / "train");
-    run = splat({"train", at("data"), "-o", at("unused.ply"), "--random", "10", "--iterations", "1",
-                 "--holdout", "0", "--density", "none", "--perturb-poses", "0.5,0.005", "--write-cameras",
-                 at("moved/transforms.json")});
+    run = dsplat(
+        "train @data -o @unused.ply --random 10 --iterations 1 --holdout 0 --density none --perturb-poses 0.5,0.005 --write-cameras @moved/transforms.json");
     ASSERT_EQ(run.code, 0) << run.err;
     const auto psnr_of = [&](const std::vector<std::string> &more) {
         std::vector<std::string> arguments = {"eval", at("data/scene.ply"), "--cameras", at("moved"),

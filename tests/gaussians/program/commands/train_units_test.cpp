@@ -8,21 +8,10 @@ class Units : public Program {
   protected:
     double psnr_of(double unit, const std::vector<std::string> &more) const {
         write_colmap(at("data"), 60, unit);
-        std::vector<std::string> all = {"train",
-                                        at("data"),
-                                        "-o",
-                                        at("scene.ply"),
-                                        "--iterations",
-                                        "40",
-                                        "--holdout",
-                                        "5",
-                                        "--density-from",
-                                        "1",
-                                        "--density-every",
-                                        "4",
-                                        "--max-gaussians",
-                                        "100",
-                                        "--reproducible"};
+        std::vector<std::string> all = {
+            "train",         at("data"), "-o",         at("scene.ply"),  "--iterations",    "40",
+            "--holdout",     "5",        "--schedule", "from=1,every=4", "--max-gaussians", "100",
+            "--reproducible"};
         all.insert(all.end(), more.begin(), more.end());
         const outcome run = splat(all);
         EXPECT_EQ(run.code, 0) << run.err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training on ranks that each have the whole scene, from the start to the files.
 #include "gpus_run.h"
+#include "ways.h"
 #include <algorithm>
 #include <cmath>
 
@@ -50,7 +51,7 @@ class WholeScenes : public OnGpus {
 // Views of a step are more than ranks, as many, and no multiple of them.
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--random", "130", "--density", "none", "--batch", "3"};
+    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
     const double loss = last_loss(trained(1, options));
     const std::vector<float> one = values_of_scene();
     for (const int gpus : {2, 3}) {
@@ -61,16 +62,6 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
     trained(2, with(options, {"--nccl", FAKE_NCCL}));
     EXPECT_LT(difference(one, values_of_scene()), small_difference) << "processes";
-    // 2,500 views for each of two GPUs are enough.
-    for (const char *iterations : {"4999", "5000"}) {
-        const outcome got =
-            run(DSPLAT_PROGRAM, {"train", at("data").string(), "-o", at("scene.ply").string(), "--gpus", "2",
-                                 "--random", "130", "--density", "none", "--batch", "3", "--iterations",
-                                 iterations, "--seconds", "0.01"});
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_EQ(got.out.find("short for several GPUs") != std::string::npos, iterations[0] == '4')
-            << got.out;
-    }
     // Fewer views than ranks, or the same bytes: each rank has a part.
     for (const auto &more : {std::vector<std::string>{"--batch", "1"}, {"--batch", "3", "--reproducible"}}) {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, with({"--random", "130"}, more)));
@@ -81,6 +72,14 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     }
 }
 
+TEST_F(WholeScenes, AreShortUnder2500ViewsOfEachGpu) {
+    training_settings settings = {};
+    settings.iterations = 4999;
+    EXPECT_STREQ(whole_way.few(&settings, 2), "short for several GPUs");
+    settings.iterations = 5000;
+    EXPECT_EQ(whole_way.few(&settings, 2), nullptr);
+}
+
 // Each rank does so by itself; a difference ends the run.
 TEST_F(WholeScenes, GrowAndRetireAlike) {
     write_colmap(at("data"), 30);
@@ -88,7 +87,7 @@ TEST_F(WholeScenes, GrowAndRetireAlike) {
     const std::pair<std::vector<std::string>, double> ways[] = {{growing, 0.05}, {splitting, 0.005}};
     for (const auto &[way, apart] : ways) {
         const std::vector<std::string> options =
-            free_of_order(with(way, {"--retire", "0.5", "--retire-every", "4", "--random-background"}));
+            free_of_order(with(with(way, retiring), {"--random-background"}));
         const double loss = last_loss(trained(1, options));
         const size_t values = values_of_scene().size();
         for (const int gpus : {2, 3}) {
@@ -100,13 +99,13 @@ TEST_F(WholeScenes, GrowAndRetireAlike) {
 
 TEST_F(WholeScenes, SaveWhatAnyNumberOfRanksGoesOnFrom) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--random", "130", "--density", "none", "--batch", "3"};
-    const std::vector<std::string> saving =
-        with(options, {"--checkpoint-every", "5", "--checkpoint", at("saved").string()});
+    const std::vector<std::string> options = words("--random 130 --density none --batch 3");
+    const std::vector<std::string> saving = with(options, {"--checkpoint-every", "5"});
     trained(1, options);
     const std::vector<float> one = values_of_scene();
     trained(2, saving);
-    EXPECT_FALSE(fs::exists(at("saved.a0"))) << "one file";
+    EXPECT_FALSE(fs::exists(at("scene.ply.checkpoint.a0"))) << "one file";
+    fs::rename(checkpoint(), at("saved"));
     for (const int gpus : {1, 3}) {
         trained(gpus, with(saving, {"--resume", at("saved").string()}));
         EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus;

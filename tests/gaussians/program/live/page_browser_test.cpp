@@ -36,8 +36,8 @@ class PageInABrowser : public Program {
 
 TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-    ASSERT_EQ(splat({"generate", at("data"), "--views", "3", "--test-views", "1", "--size",
-                     std::to_string(size), "--gaussians", "12000"})
+    ASSERT_EQ(dsplat("generate @data --views 3 --test-views 1 --size "s + std::to_string(size) +
+                     " --gaussians 12000")
                   .code,
               0);
     gs_gaussians scene;
@@ -50,7 +50,7 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     fs::copy(at("data/scene.ply"), at("plain.ply"));
     for (const std::string kind : {"plain", "antialiased"}) {
         const fs::path ply = at((kind + ".ply").c_str());
-        ASSERT_EQ(splat({"export", ply, "-o", at("page.html"), "--cameras", at("data")}).code, 0);
+        ASSERT_EQ(dsplat("export "s + ply.string() + " -o @page.html --cameras @data").code, 0);
         ASSERT_EQ(splat({"render", ply, "-o", at((kind + ".png").c_str()), "--cameras", at("data"), "--view",
                          std::to_string(view)})
                       .code,
@@ -71,8 +71,8 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
 // The scene comes from the server, and is the one that is written.
 TEST_F(PageInABrowser, ShowsATraining) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-    ASSERT_EQ(splat({"generate", at("data"), "--views", "3", "--test-views", "1", "--size",
-                     std::to_string(size), "--gaussians", "3000"})
+    ASSERT_EQ(dsplat("generate @data --views 3 --test-views 1 --size "s + std::to_string(size) +
+                     " --gaussians 3000")
                   .code,
               0);
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
