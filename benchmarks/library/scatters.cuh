@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels that do little beside their atomics: the edges of a graph by edge and by vertex, points with a lane for each
-// channel, and both into single halves.
+// Kernels in which each thread makes a few additions to addresses that its data name, and little else: the edges of a graph
+// by edge and by vertex, points with a lane for each channel, fluxes through the faces of cells, sums of superpixels,
+// tallies of Monte Carlo, a joint histogram of two images, backprojection of tomography.
 #pragma once
 
 #include "strangers.cuh"
@@ -9,154 +10,352 @@
 
 namespace scatters {
 
-enum { SIDE = 512, VERTICES = SIDE * SIDE, EDGES = 1 << 22, RAYS = 4224, OF_A_RAY = 112, CHANNELS = 80 };
 constexpr unsigned all = distwar::all_lanes;
 
-struct lists {
-    const int *first, *key; // of each list; of its elements
-    const float *value;     // of each element and channel; by list, of each list
-    int count, width;       // elements or lists, and their channels
-};
-
 template <typename T>
-__device__ __forceinline__ void add_native(T *sums, int key, T value) {
-    atomicAdd(sums + key, value);
+__device__ __forceinline__ void add_native(T *sums, size_t place, float value) {
+    atomicAdd(sums + place, T(value));
 }
 // As torch does it: a pair, whose other half gets a zero.
-__device__ __forceinline__ void add_native(__half *sums, int key, __half value) {
-    const __half zero = __float2half(0);
-    atomicAdd(reinterpret_cast<__half2 *>(sums) + key / 2,
-              key % 2 ? __halves2half2(zero, value) : __halves2half2(value, zero));
+__device__ __forceinline__ void add_native(__half *sums, size_t place, float value) {
+    const __half zero = __float2half(0), half = __float2half(value);
+    atomicAdd(reinterpret_cast<__half2 *>(sums) + place / 2,
+              place % 2 ? __halves2half2(zero, half) : __halves2half2(half, zero));
 }
 
-template <how H, typename T>
-__global__ void __launch_bounds__(256) by_element(lists of, T *sums) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = i < of.count * of.width;
-    const int key = active ? of.key[i / of.width] * of.width + i % of.width : 0;
-    const float value = active ? of.value[i] : 0;
-    if constexpr (H == how::plain || H == how::in_double) {
-        if (active) add_native(sums, key, T(value));
-    } else if constexpr (std::is_same_v<T, __half> && H == how::one_call) {
-        distwar::reduce(all, active, key, value, distwar::record_of_halves<T>{sums, 1, VERTICES * of.width});
-    } else if constexpr (H == how::one_call) {
-        distwar::reduce(all, active, key, value, distwar::record<T>{sums, 1});
-    } else {
-        distwar::reduce_tree(all, active, key, distwar::values(value).of, distwar::record<T>{sums, 1});
+// How a thread adds K floats to the record of a key.
+template <how H, int K, typename T>
+struct adder {
+    T *sums;
+    long long count;
+
+    // Whether a loop goes on: if this thread has work or, where lanes add together, if one of the warp has.
+    __device__ __forceinline__ bool goes_on(bool active) const {
+        if constexpr (H == how::plain || H == how::in_double || H == how::atomic)
+            return active;
+        else
+            return __any_sync(all, active);
     }
-}
+    // What the additions at the keys of one cell have in common.
+    __device__ __forceinline__ auto cells(bool active, int cell) const {
+        if constexpr (H == how::group)
+            return distwar::group_lanes(all, active, cell);
+        else
+            return 0;
+    }
+    template <typename Cells = int>
+    __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K],
+                                               [[maybe_unused]] const Cells &of = 0) const {
+        const auto sink = [&] {
+            if constexpr (std::is_same_v<T, __half>)
+                return distwar::record_of_halves<T>{sums, K, count};
+            else if constexpr (H == how::aligned || H == how::vectors)
+                return distwar::aligned_record<T>{sums, K};
+            else
+                return distwar::record<T>{sums, K};
+        }();
+        if constexpr (H == how::plain || H == how::in_double || H == how::plain_of_all_lanes) {
+            if (!active) return;
+#pragma unroll
+            for (int k = 0; k < K; ++k) add_native(sums, size_t(key) * K + k, value[k]);
+        } else if constexpr (H == how::group) {
+            of.add(value, sink, distwar::at_key{key});
+        } else if constexpr (H == how::tree) {
+            distwar::reduce_tree(all, active, key, value, sink);
+        } else if constexpr (H == how::atomic || H == how::vectors) {
+            distwar::reduce_atomic(all, active, key, value, sink);
+        } else {
+            distwar::reduce(all, active, key, value, sink);
+        }
+    }
+};
 
-template <how H>
-__global__ void __launch_bounds__(256) by_list(lists of, float *sums) {
+// Thread i < of.count makes the additions of of.add(exists, i, add): records of P::values floats.
+template <how H, typename P, typename T>
+__global__ void __launch_bounds__(256) scatter(P of, T *sums) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const float value = of.value[i];
-    int e = of.first[i];
-    const int end = of.first[i + 1];
-    const auto step = [&] {
-        distwar::reduce(all, e < end, e < end ? of.key[e] : 0, value, distwar::record<float>{sums, 1});
-    };
-    if constexpr (H == how::one_call)
-        for (; __any_sync(all, e < end); ++e) step();
-    if constexpr (H == how::then_plain)
-        for (; distwar::count_lanes(__ballot_sync(all, e < end)) >= 16; ++e) step();
-    if constexpr (H == how::plain_of_all_lanes)
-        for (; __any_sync(all, e < end); ++e)
-            if (e < end) atomicAdd(sums + of.key[e], value);
-    for (; e < end; ++e) atomicAdd(sums + of.key[e], value);
+    const bool exists = i < of.count;
+    of.add(exists, exists ? i : 0, adder<H, P::values, T>{sums, of.sums});
 }
 
+// Elements of `width` channels, a thread each.
+struct elements {
+    static constexpr int values = 1;
+    long long sums;
+    int count, width;
+    const int *key;
+    const float *value; // of each element and channel
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        add_to(exists, exists ? key[i / width] * width + i % width : 0, {exists ? value[i] : 0});
+    }
+};
+// Lists of different lengths: what a vertex adds to the targets of its edges.
+struct lists {
+    static constexpr int values = 1;
+    long long sums;
+    int count;
+    const int *first, *key;
+    const float *value; // of each list
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool, int i, const Add &add_to) const {
+        const float own = value[i];
+        const int end = first[i + 1];
+        for (int e = first[i]; add_to.goes_on(e < end); ++e) add_to(e < end, e < end ? key[e] : 0, {own});
+    }
+};
+// Finite volumes, [cell][4]: a face takes its flux of four conserved values from one cell and gives it to the other.
+struct faces {
+    static constexpr int values = 4;
+    long long sums;
+    int count;
+    const int2 *cells;
+    const float4 *state;
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        const int2 cell = cells[i];
+        const float4 a = state[cell.x], b = state[cell.y];
+        const float u = a.y / a.x + b.y / b.x, p = 0.4f * (a.w + b.w);
+        const float4 flux = {u * (a.x + b.x), u * (a.y + b.y) + p, u * (a.z + b.z), u * (a.w + b.w + p)};
+        add_to(exists, cell.x, {flux.x, flux.y, flux.z, flux.w});
+        add_to(exists, cell.y, {-flux.x, -flux.y, -flux.z, -flux.w});
+    }
+};
+// Superpixels, [label][6]: colour, place and number of the pixels of a label.
+struct pixels {
+    static constexpr int values = 6, SIDE = 1024;
+    long long sums;
+    int count;
+    const int *label;
+    const float3 *colour;
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        const float3 c = colour[i];
+        add_to(exists, label[i], {c.x, c.y, c.z, float(i % SIDE) / SIDE, float(i / SIDE) / SIDE, 1});
+    }
+};
+// Tallies in double, [cell][energy]: a particle scatters from cell to cell until its weight is gone.
+struct particles {
+    static constexpr int values = 1, SIDE = 32, CELLS = SIDE * SIDE * SIDE, ENERGIES = 32;
+    long long sums;
+    int count;
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        unsigned random = unsigned(i) * 0x9e3779b1u;
+        random ^= random >> 15;
+        int cell = CELLS / 2 + SIDE * SIDE / 2 + SIDE / 2, energy = 0; // the source
+        float weight = exists ? 1 : 0;
+        while (add_to.goes_on(weight > 0.01f)) {
+            random = random * 1664525u + 1013904223u;
+            const unsigned axis = random >> 30;
+            const int step = axis == 0 ? 1 : axis == 1 ? SIDE : SIDE * SIDE;
+            const float drawn = float(random >> 8 & 0xffff) / 65536;
+            cell = (cell + (random >> 29 & 1 ? step : -step)) & (CELLS - 1);
+            energy = min(energy + int(drawn * 4), ENERGIES - 1);
+            add_to(weight > 0.01f, cell * ENERGIES + energy, {weight * (1 + drawn)});
+            weight *= drawn;
+        }
+    }
+};
+// Mutual information: a pair of voxels adds to four neighbouring bins of the joint histogram, by a cubic B-spline.
+struct voxels {
+    static constexpr int values = 1, BINS = 64;
+    long long sums;
+    int count;
+    const float *still, *moving; // 0..1
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        const float x = moving[i] * (BINS - 4), t = x - floorf(x), s = 1 - t;
+        const float weight[4] = {s * s * s / 6, (4 + 3 * t * t * (t - 2)) / 6, (4 + 3 * s * s * (s - 2)) / 6,
+                                 t * t * t / 6};
+        const int bin = min(int(still[i] * BINS), BINS - 1) * BINS + int(x);
+        const auto cells = add_to.cells(exists, bin);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) add_to(exists, bin + j, {weight[j]}, cells);
+    }
+};
+// Tomography: a detector adds what it measured to the pixels along its ray.
+struct rays {
+    static constexpr int values = 1, SIDE = 512, VIEWS = 360;
+    long long sums;
+    int count;
+    const float *measured; // [view][SIDE]
+
+    template <typename Add>
+    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+        const float half_turns = float(i / SIDE) / VIEWS, across = float(i % SIDE - SIDE / 2);
+        const float dx = cospif(half_turns), dy = sinpif(half_turns), own = measured[i];
+        for (int t = -SIDE / 2; t < SIDE / 2; ++t) {
+            const int x = int(floorf(SIDE / 2 - across * dy + float(t) * dx)),
+                      y = int(floorf(SIDE / 2 + across * dx + float(t) * dy));
+            add_to(exists && x >= 0 && x < SIDE && y >= 0 && y < SIDE, y * SIDE + x, {own});
+        }
+    }
+};
+
+template <typename P, typename Sum>
+struct scatter_case : kernel_case<Sum> {
+    const std::function<P()> make_problem;
+    P of;
+
+    scatter_case(const std::string &named, const std::function<P()> &make_it)
+        : kernel_case<Sum>(named, sizeof(Sum) == 2 ? 0.3 : 1e-4), make_problem(make_it) {}
+    void make() {
+        of = make_problem();
+        this->make_sums(size_t(of.sums));
+        this->refer_to(this->count, [&](double *to) { run(scatter<how::in_double, P, double>, to); });
+    }
+    template <typename T>
+    void run(void (*kernel)(P, T *), T *to) const {
+        DEVICE_CHECK(launch_for(nullptr, of.count, 256, kernel, of, to));
+    }
+};
+// Registers a case, which lives as long as the program, with `plain`, `reduce` and these variants.
+template <typename P, typename Sum, how... More>
+void add_case(const std::string &name, const std::function<P()> &make_it,
+              std::initializer_list<const char *> more) {
+    auto *const one = new scatter_case<P, Sum>(name, make_it);
+    auto named = more.begin();
+    const auto add = [&](const char *variant, void (*kernel)(P, Sum *)) {
+        add_variant(one, variant, kernel, [=] { one->run(kernel, one->sums); });
+    };
+    add("plain", scatter<how::plain, P, Sum>), add("reduce", scatter<how::one_call, P, Sum>);
+    (add(*named++, scatter<More, P, Sum>), ...);
+}
+
+enum { SIDE = 512, VERTICES = SIDE * SIDE, EDGES = 1 << 22, RAYS = 4224, OF_A_RAY = 112, CHANNELS = 80 };
 enum class pattern { rmat, uniform, grid, rays, shuffled_rays };
 
 // Edges in the order of their sources, R-MAT as Graph500 has it; or the points on the rays of cameras, which add to cells
-// around them.
-template <typename Sum>
-struct list_case : kernel_case<Sum> {
-    const pattern of;
-    const int width;
-    lists elements, vertices;
-
-    list_case(const std::string &named, pattern wanted, int channels)
-        : kernel_case<Sum>(named, sizeof(Sum) == 2 ? 0.3 : 1e-4), of(wanted), width(channels) {}
-    void make() {
-        std::mt19937 random(6);
-        std::uniform_real_distribution<float> draw(0, 1);
-        std::vector<std::pair<int, int>> edges; // source and target, or ray and cell
-        if (of == pattern::grid) {
-            for (int v = 0; v < VERTICES; ++v)
-                for (const int step : {-SIDE, -1, 1, int(SIDE)})
-                    if (v + step >= 0 && v + step < VERTICES) edges.push_back({v, v + step});
-        } else if (of == pattern::rmat || of == pattern::uniform) {
-            for (int i = 0; i < EDGES; ++i) {
-                int from = 0, to = 0;
-                for (int bit = 1; bit < VERTICES; bit *= 2) {
-                    const float p = draw(random);
-                    const int quarter =
-                        of == pattern::uniform ? int(4 * p) : (p > 0.57f) + (p > 0.76f) + (p > 0.95f);
-                    from += quarter / 2 * bit, to += quarter % 2 * bit;
-                }
-                edges.push_back({from, to});
+// around them: pairs of source and target, or ray and cell.
+inline std::vector<std::pair<int, int>> edges_of(pattern of) {
+    std::mt19937 random(6);
+    std::uniform_real_distribution<float> draw(0, 1);
+    std::vector<std::pair<int, int>> edges;
+    if (of == pattern::grid) {
+        for (int v = 0; v < VERTICES; ++v)
+            for (const int step : {-SIDE, -1, 1, int(SIDE)})
+                if (v + step >= 0 && v + step < VERTICES) edges.push_back({v, v + step});
+    } else if (of == pattern::rmat || of == pattern::uniform) {
+        for (int i = 0; i < EDGES; ++i) {
+            int from = 0, to = 0;
+            for (int bit = 1; bit < VERTICES; bit *= 2) {
+                const float p = draw(random);
+                const int quarter =
+                    of == pattern::uniform ? int(4 * p) : (p > 0.57f) + (p > 0.76f) + (p > 0.95f);
+                from += quarter / 2 * bit, to += quarter % 2 * bit;
             }
-            std::sort(edges.begin(), edges.end());
-        } else {
-            for (int i = 0; i < RAYS * OF_A_RAY; ++i) {
-                const float angle = float(i / OF_A_RAY) * 6.2832f / RAYS, depth = float(i % OF_A_RAY) / 2;
-                edges.push_back(
-                    {i / OF_A_RAY, 128 * int(64 + depth * sinf(angle)) + int(64 + depth * cosf(angle))});
-            }
-            if (of == pattern::shuffled_rays) std::shuffle(edges.begin(), edges.end(), random);
+            edges.push_back({from, to});
         }
-        std::vector<int> key, first(VERTICES + 1, 0);
-        std::vector<float> value, of_vertex(VERTICES);
-        for (float &one : of_vertex) one = draw(random) - 0.5f;
-        for (const auto &[from, to] : edges) {
-            key.push_back(to), ++first[size_t(from) + 1];
-            for (int c = 0; c < width; ++c) value.push_back(of_vertex[size_t(from)] * (1 + 0.01f * float(c)));
+        std::sort(edges.begin(), edges.end());
+    } else {
+        for (int i = 0; i < RAYS * OF_A_RAY; ++i) {
+            const float angle = float(i / OF_A_RAY) * 6.2832f / RAYS, depth = float(i % OF_A_RAY) / 2;
+            edges.push_back(
+                {i / OF_A_RAY, 128 * int(64 + depth * sinf(angle)) + int(64 + depth * cosf(angle))});
         }
-        for (int v = 0; v < VERTICES; ++v) first[size_t(v) + 1] += first[size_t(v)];
-        elements = {device_copy(first), device_copy(key), device_copy(value), int(edges.size()), width};
-        vertices = {elements.first, elements.key, device_copy(of_vertex), VERTICES, 1};
-        this->make_sums(size_t(VERTICES) * size_t(width));
-        this->refer_to(this->count,
-                       [&](double *to) { run(by_element<how::in_double, double>, elements, to); });
+        if (of == pattern::shuffled_rays) std::shuffle(edges.begin(), edges.end(), random);
     }
-    template <typename T>
-    static void run(void (*kernel)(lists, T *), const lists &given, T *to) {
-        DEVICE_CHECK(launch_for(nullptr, given.count * given.width, 256, kernel, given, to));
+    return edges;
+}
+inline float value_of(int i) {
+    return float(i * 2654435761u % 1000) / 1000 - 0.5f;
+}
+inline elements make_elements(pattern of, int width) {
+    std::vector<int> key;
+    std::vector<float> value;
+    for (const auto &[from, to] : edges_of(of)) {
+        key.push_back(to);
+        for (int c = 0; c < width; ++c) value.push_back(value_of(from) * (1 + 0.01f * float(c)));
     }
-    void add(const char *variant, void (*kernel)(lists, Sum *),
-             lists list_case::*given = &list_case::elements) {
-        add_variant(this, variant, kernel, [=] { run(kernel, this->*given, this->sums); });
+    return {(long long)VERTICES * width, int(value.size()), width, device_copy(key), device_copy(value)};
+}
+inline lists make_lists(pattern of) {
+    std::vector<int> key, first(VERTICES + 1, 0);
+    std::vector<float> value;
+    for (const auto &[from, to] : edges_of(of)) key.push_back(to), ++first[size_t(from) + 1];
+    for (int v = 0; v < VERTICES; ++v) first[size_t(v) + 1] += first[size_t(v)], value.push_back(value_of(v));
+    return {VERTICES, VERTICES, device_copy(first), device_copy(key), device_copy(value)};
+}
+// The faces of a grid of cells, to the right and above, in the order of the cells or not.
+inline faces make_faces(bool shuffled) {
+    std::vector<int2> cells;
+    std::vector<float4> state;
+    for (int v = 0; v < VERTICES; ++v) {
+        for (const int step : {1, int(SIDE)})
+            if (v + step < VERTICES) cells.push_back({v, v + step});
+        state.push_back({1 + value_of(v), value_of(v + 1), value_of(v + 2), 2 + value_of(v + 3)});
     }
-};
-
-// The cases live as long as the program.
-template <typename Sum>
-void add_elements(const std::string &name, pattern of, int channels) {
-    auto &one = *new list_case<Sum>(name, of, channels);
-    one.add("plain", by_element<how::plain, Sum>);
-    one.add("reduce", by_element<how::one_call, Sum>);
-    one.add("reduce_tree", by_element<how::tree, Sum>);
+    if (shuffled) std::shuffle(cells.begin(), cells.end(), std::mt19937(7));
+    return {4 * VERTICES, int(cells.size()), device_copy(cells), device_copy(state)};
+}
+// Superpixels of about 16 x 16 pixels with waves for borders.
+inline pixels make_pixels() {
+    std::vector<int> label;
+    std::vector<float3> colour;
+    for (int i = 0; i < pixels::SIDE * pixels::SIDE; ++i) {
+        const float x = float(i % pixels::SIDE), y = float(i / pixels::SIDE);
+        const int column = int((x + 4 + 4 * sinf(0.4f * y)) / 16),
+                  row = int((y + 4 + 4 * sinf(0.3f * x)) / 16);
+        label.push_back(row * 66 + column);
+        colour.push_back({value_of(i), value_of(i + 1), value_of(i + 2)});
+    }
+    return {6 * 66 * 66, int(label.size()), device_copy(label), device_copy(colour)};
+}
+// Two smooth volumes of 128 x 128 x 128, noise on the second one.
+inline voxels make_voxels() {
+    std::vector<float> still, moving;
+    for (int i = 0; i < 1 << 21; ++i) {
+        const float x = 0.05f * float(i % 128),
+                    wave = cosf(0.04f * float(i / 128 % 128) + 0.03f * float(i / 16384));
+        still.push_back(0.5f + 0.49f * sinf(x) * wave);
+        moving.push_back(0.5f + 0.45f * sinf(x + 0.2f) * wave + 0.02f * value_of(i));
+    }
+    return {voxels::BINS * voxels::BINS, int(still.size()), device_copy(still), device_copy(moving)};
+}
+inline rays make_rays() {
+    std::vector<float> measured;
+    for (int i = 0; i < rays::VIEWS * rays::SIDE; ++i) measured.push_back(value_of(i));
+    return {rays::SIDE * rays::SIDE, int(measured.size()), device_copy(measured)};
 }
 
 inline void add_all() {
-    using case_of = std::pair<const char *, pattern>;
+    using case_of = std::pair<std::string, pattern>;
     for (const auto &[name, of] :
          {case_of{"rays", pattern::rays}, {"shuffled_rays", pattern::shuffled_rays}}) {
-        add_elements<float>(std::string("columns/") + name, of, CHANNELS);
-        add_elements<__half>(std::string("halves_columns/") + name, of, CHANNELS);
+        const auto columns = [of = of] { return make_elements(of, CHANNELS); };
+        add_case<elements, float, how::tree>("columns/" + name, columns, {"reduce_tree"});
+        add_case<elements, __half, how::tree>("halves_columns/" + name, columns, {"reduce_tree"});
     }
     for (const auto &[name, of] :
          {case_of{"rmat", pattern::rmat}, {"uniform", pattern::uniform}, {"grid", pattern::grid}}) {
-        add_elements<float>(std::string("by_edge/") + name, of, 1);
-        add_elements<__half>(std::string("halves_by_edge/") + name, of, 1);
-        auto &one = *new list_case<float>(std::string("by_vertex/") + name, of, 1);
-        const auto vertices = &list_case<float>::vertices;
-        one.add("plain", by_list<how::plain>, vertices);
-        one.add("plain_in_the_loop_of_all_lanes", by_list<how::plain_of_all_lanes>, vertices);
-        one.add("reduce", by_list<how::one_call>, vertices);
-        one.add("reduce_then_plain", by_list<how::then_plain>, vertices);
-        one.add("reduce_by_edge", by_element<how::one_call, float>);
+        const auto edges = [of = of] { return make_elements(of, 1); };
+        add_case<elements, float, how::tree>("by_edge/" + name, edges, {"reduce_tree"});
+        add_case<elements, __half, how::tree>("halves_by_edge/" + name, edges, {"reduce_tree"});
+        add_case<lists, float, how::atomic, how::plain_of_all_lanes>(
+            "by_vertex/" + name, [of = of] { return make_lists(of); },
+            {"reduce_atomic", "plain_in_the_loop_of_all_lanes"});
     }
+    for (const bool shuffled : {false, true})
+        add_case<faces, float, how::aligned, how::vectors>(
+            std::string("faces/") + (shuffled ? "shuffled" : "by_cell"), [=] { return make_faces(shuffled); },
+            {"aligned_record_reduce", "aligned_record_vector_atomics"});
+    add_case<pixels, float, how::tree>("superpixels/1024", make_pixels, {"reduce_tree"});
+    add_case<particles, double, how::atomic>(
+        "tallies/from_a_source",
+        [] {
+            return particles{particles::CELLS * particles::ENERGIES, 1 << 20};
+        },
+        {"reduce_atomic"});
+    add_case<voxels, float, how::group, how::tree>("joint_histogram/smooth", make_voxels,
+                                                   {"group_lanes_by_cell", "reduce_tree"});
+    add_case<rays, float, how::tree>("backprojection/360_views", make_rays, {"reduce_tree"});
 }
 
 } // namespace scatters

@@ -28,13 +28,14 @@ enum class how {
     plain_looped,       // the same, not unrolled: what the loop costs without any call
     plain_native,       // by atomicAdd of 8 bytes, where `plain` adds halves
     plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls need it
-    then_plain,         // reduce while most lanes have work, then plain atomics
     atomic,             // reduce_atomic: each lane adds, and needs no other lanes
     one_call, // reduce: with fields, or for each node or corner, unrolled; of bins in shared memory with in_shared
     looped,   // reduce for each node or corner, not unrolled
     shared,   // reduce with in_shared, unrolled
     group,    // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
     tree,     // reduce_tree, of nodes not unrolled
+    aligned,  // reduce to an aligned_record
+    vectors,  // its vector atomics, of each lane
     in_double // the reference
 };
 

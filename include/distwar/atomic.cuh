@@ -166,10 +166,12 @@ inline constexpr bool is_destination = !is_same<value_of<T>, void>;
 // Whether T is the type of a single value: one that a warp can sum.
 template <typename T>
 inline constexpr bool is_value = is_same<value_of<T>, T>;
-// Whether values of type V are added to a T. Sums of floats may lie in doubles.
+// Whether values of type V are added to a T. Sums of floats may lie in doubles, counts of 4 bytes in counters of 8.
 template <typename T, typename V>
 inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, double> && is_same<V, float>) ||
-                                     (is_integer<T> && is_same<integer_of<T>, integer_of<V>>);
+                                     (is_integer<T> && (is_same<integer_of<T>, integer_of<V>> ||
+                                                        (is_same<integer_of<T>, unsigned long long> &&
+                                                         is_same<integer_of<V>, unsigned>)));
 
 // Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
 template <scope S, int Count, typename T>
@@ -329,7 +331,8 @@ template <scope S, typename Op, typename T, typename V>
 __device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,
                   "distwar: the values have another type than the sink: an integer of the same size and "
-                  "sign, float for float and 16-bit types, float or double for double");
+                  "sign or unsigned for unsigned 8 bytes, float for float and 16-bit types, float or double "
+                  "for double");
     constexpr bool is_extreme = is_same<Op, minimum> || is_same<Op, maximum>;
     const value_of<T> own = value_of<T>(given);
     using bits = bits_of<T>;

@@ -47,11 +47,14 @@ __device__ __forceinline__ unsigned existing_lanes() {
 
 // ---- sum
 
-// Shared memory of block_sum for blocks of at most Threads threads: K Threads values. 12 floats and 1,024 threads fill
-// the 48 KB that a kernel has without asking. Where K is large, `reduce` with a uniform_key into an accumulator of one
-// slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
+// Shared memory of block_sum for blocks of at most Threads threads: K Threads values, at most the 48 KB of a __shared__
+// variable, which 12 floats and 1,024 threads fill. Where K is large, `reduce` with a uniform_key into an accumulator of
+// one slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
+    static_assert(K * Threads * sizeof(T) <= 48 * 1024,
+                  "distwar: block_sum takes K x Threads values in 48 KB; reduce with "
+                  "uniform_key into an accumulator<K, 1> takes K");
     T value[K][Threads];
 };
 

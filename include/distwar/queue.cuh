@@ -13,11 +13,10 @@
 //     if (valid) sorted[first_of[bucket] + slot] = element;
 //
 //     // Take as much of a pool as this lane needs.
-//     const distwar::uniform_key one_counter = {0};
-//     const unsigned begin = distwar::fetch_add(distwar::all_lanes, needed > 0, one_counter, needed, &used);
+//     const unsigned begin = distwar::fetch_add(distwar::all_lanes, needed > 0, distwar::uniform_key{0}, needed, &used);
 //
-// Example: lanes 3, 5 and 6 add 10, 20 and 30 to a counter that holds 100. They get 100, 110 and 130. The
-// counter then holds 160, after one atomic.
+// Order: the lanes of a warp with one key get rising values, lane 0 first. Which warp comes first, and which key of a warp,
+// changes from run to run: what a call returns is not_guaranteed, the counters afterwards are gpu_to_gpu (sink.cuh).
 #ifndef DISTWAR_QUEUE_CUH
 #define DISTWAR_QUEUE_CUH
 
@@ -66,7 +65,7 @@ __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *c
 //   counters   integers of 4 or 8 bytes, aligned, in global or shared memory; the same pointer in all of `lanes`
 //   S          the scope of the atomics, which are relaxed
 // Result: as above in active lanes; not defined in inactive ones. A group adds by one atomic: no other thread
-// adds between its lanes. The order of the groups is not defined.
+// adds between its lanes.
 // Errors: none at run time.
 // Cost (shuffles of 8-byte values count twice):
 //   always               1 vote; nothing else if no lane is active

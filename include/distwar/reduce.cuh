@@ -50,7 +50,9 @@
 //   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
 //     the device, or the one that the sink names (sink.cuh).
 //   - Other threads see the sums as they see any atomicAdd.
-//   - The order of the floating-point additions is undefined, unless a call defines it.
+//   - The order of the floating-point additions is undefined, unless a call defines it. Sums of integers have the same
+//     bits in any order: require<determinism::gpu_to_gpu>(sink) compiles for those sinks alone (sink.cuh).
+//   - A sum of 8-byte integers in shared memory is not to be read before a barrier: it is two additions (atomic.cuh).
 //
 // Undefined
 //   - a lane of `lanes` that does not make the call, or passes another mask or threshold
@@ -230,33 +232,36 @@ __device__ __forceinline__ bool all_differ(bool active, Key key) {
     return true;
 }
 
-// Whether two active lanes may have one key, the same in all lanes. If so, `group` is the active lanes with the caller's
-// key, or some of them. What a match costs grows with the number of different keys: 2.2 cycles of an SM for each, 70 for
-// 32. Plain atomics take less where their lanes have neighbouring addresses, or where a kernel does little else. So there
-// is none if the keys rise by one from lane to lane, or if all differ. If they rise by one within all pairs or fours of
-// lanes, each lane searches for key - place, place its number in the pair or four: half or a quarter as many keys. Lanes
-// with one key at different places are then not found; each place commits.
+// Whether two active lanes may have one key, the same in all lanes. If so, `active_lanes` is set, and `group` to the active
+// lanes with the caller's key, or some of them. What a match costs grows with the number of different keys: 2.2 cycles of
+// an SM for each, 70 for 32. Plain atomics take less where their lanes have neighbouring addresses, or where a kernel does
+// little else. So one shuffle and one vote look first where the keys rise by one from lane to lane. Everywhere: there is
+// nothing to sum. Within all pairs or fours of lanes: each lane searches for key - place, place its number in the pair or
+// four, half or a quarter as many keys; lanes with one key at different places are then not found, and each place commits.
+// Elsewhere the match follows at once if neighbours are equal, and not at all if all keys differ.
 template <int K, typename Key>
-__device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes, Key key,
-                                                  unsigned &group) {
-    if ((active_lanes & (active_lanes - 1)) == 0) return false; // at most one is active
-    if (K == 1 && lanes == all_lanes) {
+__device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, Key key,
+                                                  unsigned &active_lanes, unsigned &group) {
+    const bool looks = K == 1 && lanes == all_lanes;
+    const unsigned lane = lane_id();
+    Key before = key;
+    unsigned breaks = all_lanes; // lanes whose key is not that of the lane before and one
+    if (looks) {
         using bits = bits_of<Key>;
-        const unsigned lane = lane_id();
-        const Key before = __shfl_sync(all_lanes, key, int(lane) + 31);
-        if (!__any_sync(all_lanes, active && key == before)) {
-            const unsigned breaks = __ballot_sync(all_lanes, active && bits(key) - bits(before) != 1);
-            if ((breaks & 0xfffffffe) == 0) return false;
-            if ((breaks & 0xaaaaaaaa) == 0) {
-                const bool fours = (breaks & 0xeeeeeeee) == 0;
-                const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
-                group =
-                    __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
-                return true;
-            }
-            if (detail::all_differ(active, key)) return false;
-        }
+        before = __shfl_sync(all_lanes, key, int(lane) + 31); // of lane 0 the last
+        breaks = __ballot_sync(all_lanes, active && bits(key) - bits(before) != 1);
+        if ((breaks & 0xfffffffe) == 0) return false;
     }
+    active_lanes = __ballot_sync(lanes, active);
+    if ((active_lanes & (active_lanes - 1)) == 0) return false; // at most one is active
+    if (looks && (breaks & 0xaaaaaaaa) == 0) {
+        const bool fours = (breaks & 0xeeeeeeee) == 0;
+        const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
+        group = __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
+        return true;
+    }
+    if (looks && !__any_sync(all_lanes, active && key == before) && detail::all_differ(active, key))
+        return false;
     group = __match_any_sync(lanes, key) & active_lanes;
     return true;
 }
@@ -268,13 +273,14 @@ __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, u
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
                                                  const Sink &sink) {
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    unsigned group = 0, leaders = active_lanes;
+    unsigned active_lanes = 0, group = 0, leaders;
     bool leads = active;
-    if (detail::find_lanes_to_sum<K>(lanes, active, active_lanes, key, group)) {
+    if (detail::find_lanes_to_sum<K>(lanes, active, key, active_lanes, group)) {
         const bool is_first = detail::lanes_below(group) == 0;
         leads = active && is_first;
         leaders = __ballot_sync(lanes, leads);
+    } else {
+        leaders = active_lanes;
     }
     if (leaders == active_lanes) {
         if (active) sink.add(key, val);
@@ -318,10 +324,11 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 //
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
+//   K = 1, whole warp     1 shuffle, 1 vote; nothing else but an atomic instruction if the keys rise by one
 //   always                1 vote; nothing else but K atomic instructions if at most one lane is active
+//     K = 1, whole warp   unless they rise within pairs: 1 vote; if no neighbours are equal also 5, 10 or 15 shuffles and a
+//                         vote for 5, and after 15 nothing else but an atomic instruction
 //   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ
-//     K = 1, whole warp   also 1 shuffle, 1 vote. If no neighbours are equal: another vote, and if all keys rise by one
-//                         no match; else, if pairs do not, 5, 10 or 15 shuffles and a vote for 5, and after 15 no match
 //   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
 //   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
 //                         group; K atomic instructions
@@ -468,11 +475,6 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const float val[2] = {1, float(lane)};
-//     distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, lane < 24, lane / 16, val,
-//                                              distwar::record<float>{sums, 2});
-//     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
@@ -498,16 +500,9 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 //           as by the call with `count` as K. The last chunk is padded; padding is never committed
 // Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call,
 // without its search for the groups: for the tree tree_shuffles(Chunk) shuffles for each key.
-// On sm_90, one key, a record, beside the values themselves:
-//
-//     Chunk   instructions per chunk (value)   registers of a kernel that does nothing else
-//     8       57 (7.1)                         30
-//     16      88 (5.5)                         32
-//     32      152 (4.8)                        48
-//     array of 65, 100, 128 values             48, 80, 113
-//
-// Nothing is spilled. One lane alone (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink
-// has them, the last chunk one by one.
+// On sm_90, one key, a record, beside the values themselves: a chunk of 8, 16, 32 values takes 57, 88, 152 instructions
+// and 30, 32, 48 registers, an array of 65, 100, 128 values 48, 80, 113 registers. Nothing is spilled. One lane alone
+// (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink has them, the last one by one.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto value_of = [&](int k) { return k * lane; };
 //     distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});

@@ -231,19 +231,15 @@ __device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const v
 }
 
 // The values of a call with a number of them known at run time, checked.
-template <int Chunk, int K, typename T>
-__device__ __forceinline__ array_values<Chunk, true, K, T> some_of(int count, const T (&val)[K]) {
-    return {val, count};
-}
 template <int Chunk, typename ValueOf>
-__device__ __forceinline__ called_values<Chunk, ValueOf> some_of(int count, const ValueOf &value_of) {
-    return {value_of, count};
-}
+struct some_values : called_values<Chunk, ValueOf> {};
+template <int Chunk, typename T, int K>
+struct some_values<Chunk, T[K]> : array_values<Chunk, true, K, T> {};
 template <int Chunk, typename Key, typename Sink, typename Values>
 __device__ __forceinline__ auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
-    const auto some = detail::some_of<Chunk>(count, values);
+    const some_values<Chunk, Values> some = {{values, count}};
     using type = typename decltype(some)::type;
     if constexpr (!is_same<type, void>) {
         static_assert(is_value<type>, "distwar: values are float, double or integers of 4 or 8 bytes");

@@ -94,6 +94,20 @@ __global__ void smallest_after(const int *box_of, const int *depth_of, int count
     // [end]
 }
 
+__global__ void counts_before(const int *row_of, int count, int *counts) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count) atomicAdd(&counts[row_of[i]], 1);
+}
+__global__ void counts_after(const int *row_of, int count, int *counts) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < count;
+    // [level]
+    constexpr auto level = distwar::determinism::gpu_to_gpu;
+    distwar::reduce(distwar::all_lanes, active, active ? row_of[i] : 0, 1,
+                    distwar::require<level>(distwar::record<int>{counts, 1}));
+    // [end]
+}
+
 __global__ void queues_before(const int *tile_of, int count, int *items, unsigned *counts,
                               unsigned capacity) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -188,6 +202,7 @@ TEST(Tasks, AfterDoesWhatBeforeDid) {
     expect_same(std::vector<float>(12), list_before, list_after, list.get(), int(N), float3{1, 2, 3});
     expect_same(std::vector<float>(21), scatter_before, scatter_after, row_of.get(), value_of.get(), int(N));
     expect_same(std::vector<float>(7), edges_before, edges_after, first.get(), row_of.get(), rank.get(), 40);
+    expect_same(std::vector<int>(7), counts_before, counts_after, row_of.get(), int(N));
     expect_same(std::vector<int>(7, 1000), smallest_before, smallest_after, row_of.get(), depth_of.get(),
                 int(N));
 }

@@ -87,11 +87,8 @@ bool same_bits(T a, T b) {
 template <typename T>
 uint64_t printed_hash(const char *what, const std::vector<T> &values) {
     uint64_t hash = 0xcbf29ce484222325;
-    for (const T &value : values) {
-        unsigned char bytes[sizeof value];
-        memcpy(bytes, &value, sizeof value);
-        for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
-    }
+    const auto *const bytes = reinterpret_cast<const unsigned char *>(values.data());
+    for (size_t i = 0; i < values.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
     printf("bits of %s: %016llx\n", what, (unsigned long long)(hash));
     return hash;
 }

@@ -93,17 +93,4 @@ TEST(Lanes, FindEqualKeysAndTheLargestValue) {
     EXPECT_LT(shared, 250);
 }
 
-#ifdef __SIMT__
-__global__ void vote_for_the_largest(unsigned *found) {
-    found[threadIdx.x] = distwar::detail::largest_by_votes(distwar::all_lanes, threadIdx.x + 32);
-}
-TEST(Lanes, FindTheLargestValueBySixVotes) {
-    const device_array<unsigned> found(std::vector<unsigned>(32, 0));
-    simt_counters_reset();
-    run(1, 32, vote_for_the_largest, found.get());
-    EXPECT_EQ(simt_counters_read().votes, 6u);
-    EXPECT_EQ(found.download(), std::vector<unsigned>(32, 63));
-}
-#endif
-
 } // namespace
