@@ -260,6 +260,8 @@ __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, K
         group = __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
         return true;
     }
+    if (looks && !__any_sync(all_lanes, active && key == before) && detail::all_differ(active, key))
+        return false;
     group = __match_any_sync(lanes, key) & active_lanes;
     return true;
 }
