@@ -57,7 +57,7 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
     using sink_type =
         std::conditional_t<B == bins::global_vectors, distwar::aligned_record<T>, distwar::record<T>>;
     const sink_type sink = {to, K};
-    if constexpr (H == how::plain || H == how::plain_native || H == how::plain_of_all_lanes) {
+    if constexpr (H == how::plain || H == how::plain_of_all_lanes) {
         if (!active) return;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
@@ -90,8 +90,7 @@ __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins
     __syncthreads();
     const int column = int(threadIdx.x), part = (given.count + int(gridDim.x) - 1) / int(gridDim.x);
     const int first = int(blockIdx.x) * part, end = min(given.count, first + part), step = int(blockDim.y);
-    constexpr bool loops_as_plain =
-        H == how::plain || H == how::plain_native || H == how::one_call || H == how::atomic;
+    constexpr bool loops_as_plain = H == how::plain || H == how::one_call || H == how::atomic;
     if constexpr (loops_as_plain) {
         T *const mine = sums + column * bins_of_column * K;
         for (int i = first + int(threadIdx.y); i < end; i += step) {
@@ -126,6 +125,21 @@ __global__ void __launch_bounds__(THREADS) in_global_memory(rows given, float *h
     }
 }
 
+// A thread for each row and column.
+template <typename Sum>
+__global__ void in_double(rows given, int bins_of_column, double *to) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x), column = i % given.columns;
+    if (i >= given.count * given.columns) return;
+    const int row = given.index[i / given.columns];
+    const int bin = column * bins_of_column + given.bin[size_t(row) * given.columns + column];
+    const float2 both = given.gradient[row];
+    const double scale = std::is_integral_v<Sum> ? 0x1p30 : 1;
+    if constexpr (std::is_same_v<Sum, int>)
+        atomicAdd(to + bin, given.packed[row]);
+    else
+        atomicAdd(to + 2 * bin, scale * both.x), atomicAdd(to + 2 * bin + 1, scale * both.y);
+}
+
 enum class keys { uniform, zeros, zipf, sorted };
 
 struct drawn_rows {
@@ -139,13 +153,14 @@ template <typename Sum>
 struct histogram_case : kernel_case<Sum> {
     static constexpr bool packs = std::is_same_v<Sum, int>;
     using kernel_case<Sum>::sums;
-    using kernel_case<Sum>::reference;
     const drawn_rows of;
     rows view;
 
     histogram_case(const char *where, const drawn_rows &asked)
-        : kernel_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {}
-    void make() {
+        : kernel_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {
+        this->make = [this] { make_rows(); };
+    }
+    void make_rows() {
         const int bins = of.bins_of_column, columns = of.columns, K = packs ? 1 : 2;
         std::mt19937 random(4);
         std::uniform_real_distribution<float> draw(0, 1);
@@ -174,19 +189,11 @@ struct histogram_case : kernel_case<Sum> {
         view = {device_copy(index), int(index.size()),     columns,
                 device_copy(bin),   device_copy(gradient), device_copy(packed)};
         this->make_sums(size_t(columns) * bins * K);
-        reference.assign(this->count, 0);
-        for (const int row : index)
-            for (int column = 0; column < columns; ++column) {
-                double *const to =
-                    &reference[(size_t(column) * bins + bin[size_t(row) * columns + column]) * K];
-                const double scale = std::is_integral_v<Sum> ? 0x1p30 : 1;
-                if constexpr (packs)
-                    to[0] += packed[size_t(row)];
-                else
-                    to[0] += scale * gradient[size_t(row)].x, to[1] += scale * gradient[size_t(row)].y;
-            }
-        if constexpr (packs) // as the sums do it
-            for (double &sum : reference) sum = double(int(unsigned((long long)(sum))));
+        this->refer_to(this->count, [&](double *to) {
+            DEVICE_CHECK(launch_for(nullptr, view.count * columns, 256, in_double<Sum>, view, bins, to));
+        });
+        if constexpr (packs) // they wrap
+            for (double &sum : this->reference) sum = double(int(unsigned((long long)(sum))));
     }
     template <bins B, how H>
     void add(const char *variant) {
@@ -203,14 +210,13 @@ struct histogram_case : kernel_case<Sum> {
 };
 
 template <bins B, typename Sum>
-histogram_case<Sum> &add_shared(const char *where, const drawn_rows &asked) {
+void add_shared(const char *where, const drawn_rows &asked) {
     auto &one = *new histogram_case<Sum>(where, asked); // lives as long as the program
     one.template add<B, how::plain>("plain");
     one.template add<B, how::one_call>("reduce");
     one.template add<B, how::atomic>("reduce_atomic");
     one.template add<B, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
     one.template add<B, how::tree>("reduce_tree");
-    return one;
 }
 
 inline void add_all() {
@@ -225,8 +231,7 @@ inline void add_all() {
     for (const drawn_rows &asked : {drawn_rows{"28_columns_uniform", 1 << 20, 28, 64, keys::uniform},
                                     {"8_columns_zipf", 1 << 20, 8, 256, keys::zipf},
                                     {"8_columns_zeros", 1 << 20, 8, 256, keys::zeros}}) {
-        auto &one = add_shared<bins::shared_long, long long>("histogram_shared_int64/", asked);
-        one.add<bins::shared_long, how::plain_native>("atomicAdd_of_8_bytes");
+        add_shared<bins::shared_long, long long>("histogram_shared_int64/", asked);
     }
     for (const drawn_rows &asked : {drawn_rows{"uniform", 1 << 23, 1, 20000, keys::uniform},
                                     {"zipf", 1 << 23, 1, 20000, keys::zipf},

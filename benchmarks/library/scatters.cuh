@@ -78,17 +78,21 @@ __global__ void __launch_bounds__(256) scatter(P of, T *sums) {
     of.add(exists, exists ? i : 0, adder<H, P::values, T>{sums, of.sums});
 }
 
-// Elements of `width` channels, a thread each.
+// Elements of `width` channels, a thread each, with K values.
+template <int K>
 struct elements {
-    static constexpr int values = 1;
+    static constexpr int values = K;
     long long sums;
     int count, width;
     const int *key;
-    const float *value; // of each element and channel
+    const float *value; // [element][channel][K]
 
     template <typename Add>
     __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
-        add_to(exists, exists ? key[i / width] * width + i % width : 0, {exists ? value[i] : 0});
+        float own[K];
+#pragma unroll
+        for (int k = 0; k < K; ++k) own[k] = value[size_t(i) * K + k];
+        add_to(exists, key[i / width] * width + i % width, own);
     }
 };
 // Lists of different lengths: what a vertex adds to the targets of its edges.
@@ -124,20 +128,6 @@ struct faces {
         add_to(exists, cell.y, {-flux.x, -flux.y, -flux.z, -flux.w});
     }
 };
-// Superpixels, [label][6]: colour, place and number of the pixels of a label.
-struct pixels {
-    static constexpr int values = 6, SIDE = 1024;
-    long long sums;
-    int count;
-    const int *label;
-    const float3 *colour;
-
-    template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
-        const float3 c = colour[i];
-        add_to(exists, label[i], {c.x, c.y, c.z, float(i % SIDE) / SIDE, float(i / SIDE) / SIDE, 1});
-    }
-};
 // Tallies in double, [cell][energy]: a particle scatters from cell to cell until its weight is gone.
 struct particles {
     static constexpr int values = 1, SIDE = 32, CELLS = SIDE * SIDE * SIDE, ENERGIES = 32;
@@ -152,8 +142,7 @@ struct particles {
         float weight = exists ? 1 : 0;
         while (add_to.goes_on(weight > 0.01f)) {
             random = random * 1664525u + 1013904223u;
-            const unsigned axis = random >> 30;
-            const int step = axis == 0 ? 1 : axis == 1 ? SIDE : SIDE * SIDE;
+            const int step = 1 << 5 * ((random >> 30) % 3); // along one of the axes
             const float drawn = float(random >> 8 & 0xffff) / 65536;
             cell = (cell + (random >> 29 & 1 ? step : -step)) & (CELLS - 1);
             energy = min(energy + int(drawn * 4), ENERGIES - 1);
@@ -199,34 +188,35 @@ struct rays {
     }
 };
 
-template <typename P, typename Sum>
-struct scatter_case : kernel_case<Sum> {
-    const std::function<P()> make_problem;
-    P of;
-
-    scatter_case(const std::string &named, const std::function<P()> &make_it)
-        : kernel_case<Sum>(named, sizeof(Sum) == 2 ? 0.3 : 1e-4), make_problem(make_it) {}
-    void make() {
-        of = make_problem();
-        this->make_sums(size_t(of.sums));
-        this->refer_to(this->count, [&](double *to) { run(scatter<how::in_double, P, double>, to); });
-    }
-    template <typename T>
-    void run(void (*kernel)(P, T *), T *to) const {
-        DEVICE_CHECK(launch_for(nullptr, of.count, 256, kernel, of, to));
-    }
-};
-// Registers a case, which lives as long as the program, with `plain`, `reduce` and these variants.
+// Registers a case with `plain`, `reduce` and these variants.
 template <typename P, typename Sum, how... More>
-void add_case(const std::string &name, const std::function<P()> &make_it,
-              std::initializer_list<const char *> more) {
-    auto *const one = new scatter_case<P, Sum>(name, make_it);
-    auto named = more.begin();
-    const auto add = [&](const char *variant, void (*kernel)(P, Sum *)) {
-        add_variant(one, variant, kernel, [=] { one->run(kernel, one->sums); });
+void add_case(const std::string &name, const std::function<P()> &make_problem) {
+    auto &one = *new kernel_case<Sum>(name, sizeof(Sum) == 2 ? 0.3 : 1e-4);
+    auto &of = *new P;
+    const auto run = [&of](auto kernel, auto *to) {
+        DEVICE_CHECK(launch_for(nullptr, of.count, 256, kernel, of, to));
     };
-    add("plain", scatter<how::plain, P, Sum>), add("reduce", scatter<how::one_call, P, Sum>);
-    (add(*named++, scatter<More, P, Sum>), ...);
+    one.make = [=, &one, &of] {
+        of = make_problem();
+        one.make_sums(size_t(of.sums));
+        one.refer_to(one.count, [&](double *to) { run(scatter<how::in_double, P, double>, to); });
+    };
+    const auto add = [&](how called, void (*kernel)(P, Sum *)) {
+        const char *const names[] = {"plain",
+                                     "",
+                                     "plain_in_the_loop_of_all_lanes",
+                                     "reduce",
+                                     "",
+                                     "",
+                                     "reduce_atomic",
+                                     "group_lanes_by_cell",
+                                     "reduce_tree",
+                                     "aligned_record_reduce",
+                                     "aligned_record_vector_atomics"}; // in the order of `how`
+        add_variant(&one, names[int(called)], kernel, [=, &one] { run(kernel, one.sums); });
+    };
+    add(how::plain, scatter<how::plain, P, Sum>), add(how::one_call, scatter<how::one_call, P, Sum>);
+    (add(More, scatter<More, P, Sum>), ...);
 }
 
 enum { SIDE = 512, VERTICES = SIDE * SIDE, EDGES = 1 << 22, RAYS = 4224, OF_A_RAY = 112, CHANNELS = 80 };
@@ -264,98 +254,86 @@ inline std::vector<std::pair<int, int>> edges_of(pattern of) {
     }
     return edges;
 }
+// A device array of made(i), and small numbers for one.
+template <typename Made>
+auto array_of(int count, const Made &made) {
+    std::vector<decltype(made(0))> content;
+    for (int i = 0; i < count; ++i) content.push_back(made(i));
+    return device_copy(content);
+}
 inline float value_of(int i) {
     return float(i * 2654435761u % 1000) / 1000 - 0.5f;
 }
-inline elements make_elements(pattern of, int width) {
-    std::vector<int> key;
-    std::vector<float> value;
-    for (const auto &[from, to] : edges_of(of)) {
-        key.push_back(to);
-        for (int c = 0; c < width; ++c) value.push_back(value_of(from) * (1 + 0.01f * float(c)));
-    }
-    return {(long long)VERTICES * width, int(value.size()), width, device_copy(key), device_copy(value)};
+inline elements<1> make_elements(pattern of, int width) {
+    const auto edges = edges_of(of);
+    const int count = int(edges.size()) * width;
+    return {(long long)VERTICES * width, count, width,
+            array_of(int(edges.size()), [&](int e) { return edges[size_t(e)].second; }),
+            array_of(count, [&](int i) {
+                return value_of(edges[size_t(i / width)].first) * (1 + 0.01f * float(i % width));
+            })};
 }
 inline lists make_lists(pattern of) {
     std::vector<int> key, first(VERTICES + 1, 0);
-    std::vector<float> value;
     for (const auto &[from, to] : edges_of(of)) key.push_back(to), ++first[size_t(from) + 1];
-    for (int v = 0; v < VERTICES; ++v) first[size_t(v) + 1] += first[size_t(v)], value.push_back(value_of(v));
-    return {VERTICES, VERTICES, device_copy(first), device_copy(key), device_copy(value)};
+    for (int v = 0; v < VERTICES; ++v) first[size_t(v) + 1] += first[size_t(v)];
+    return {VERTICES, VERTICES, device_copy(first), device_copy(key), array_of(VERTICES, value_of)};
 }
 // The faces of a grid of cells, to the right and above, in the order of the cells or not.
 inline faces make_faces(bool shuffled) {
     std::vector<int2> cells;
-    std::vector<float4> state;
-    for (int v = 0; v < VERTICES; ++v) {
-        for (const int step : {1, int(SIDE)})
-            if (v + step < VERTICES) cells.push_back({v, v + step});
-        state.push_back({1 + value_of(v), value_of(v + 1), value_of(v + 2), 2 + value_of(v + 3)});
-    }
+    for (const auto &[from, to] : edges_of(pattern::grid))
+        if (from < to) cells.push_back({from, to});
     if (shuffled) std::shuffle(cells.begin(), cells.end(), std::mt19937(7));
-    return {4 * VERTICES, int(cells.size()), device_copy(cells), device_copy(state)};
+    return {4 * VERTICES, int(cells.size()), device_copy(cells), array_of(VERTICES, [](int v) {
+                return float4{1 + value_of(v), value_of(v + 1), value_of(v + 2), 2 + value_of(v + 3)};
+            })};
 }
-// Superpixels of about 16 x 16 pixels with waves for borders.
-inline pixels make_pixels() {
-    std::vector<int> label;
-    std::vector<float3> colour;
-    for (int i = 0; i < pixels::SIDE * pixels::SIDE; ++i) {
-        const float x = float(i % pixels::SIDE), y = float(i / pixels::SIDE);
-        const int column = int((x + 4 + 4 * sinf(0.4f * y)) / 16),
-                  row = int((y + 4 + 4 * sinf(0.3f * x)) / 16);
-        label.push_back(row * 66 + column);
-        colour.push_back({value_of(i), value_of(i + 1), value_of(i + 2)});
-    }
-    return {6 * 66 * 66, int(label.size()), device_copy(label), device_copy(colour)};
+// Superpixels of about 16 x 16 pixels with waves for borders: sums of colour, place and number of the pixels of a label.
+inline elements<6> make_pixels() {
+    const auto label = [](int i) {
+        const float x = float(i % 1024), y = float(i / 1024);
+        return int((y + 4 + 4 * sinf(0.3f * x)) / 16) * 66 + int((x + 4 + 4 * sinf(0.4f * y)) / 16);
+    };
+    return {6 * 66 * 66, 1 << 20, 1, array_of(1 << 20, label), array_of(6 << 20, value_of)};
 }
 // Two smooth volumes of 128 x 128 x 128, noise on the second one.
 inline voxels make_voxels() {
-    std::vector<float> still, moving;
-    for (int i = 0; i < 1 << 21; ++i) {
-        const float x = 0.05f * float(i % 128),
-                    wave = cosf(0.04f * float(i / 128 % 128) + 0.03f * float(i / 16384));
-        still.push_back(0.5f + 0.49f * sinf(x) * wave);
-        moving.push_back(0.5f + 0.45f * sinf(x + 0.2f) * wave + 0.02f * value_of(i));
-    }
-    return {voxels::BINS * voxels::BINS, int(still.size()), device_copy(still), device_copy(moving)};
+    const int count = 1 << 21;
+    const auto volume = [](int i, float moved) {
+        return 0.5f + 0.45f * sinf(0.05f * float(i % 128) + moved) * cosf(0.04f * float(i / 128 % 128));
+    };
+    return {voxels::BINS * voxels::BINS, count, array_of(count, [&](int i) { return volume(i, 0); }),
+            array_of(count, [&](int i) { return volume(i, 0.2f) + 0.02f * value_of(i); })};
 }
 inline rays make_rays() {
-    std::vector<float> measured;
-    for (int i = 0; i < rays::VIEWS * rays::SIDE; ++i) measured.push_back(value_of(i));
-    return {rays::SIDE * rays::SIDE, int(measured.size()), device_copy(measured)};
+    const int count = rays::VIEWS * rays::SIDE;
+    return {rays::SIDE * rays::SIDE, count, array_of(count, value_of)};
 }
 
 inline void add_all() {
-    using case_of = std::pair<std::string, pattern>;
-    for (const auto &[name, of] :
-         {case_of{"rays", pattern::rays}, {"shuffled_rays", pattern::shuffled_rays}}) {
-        const auto columns = [of = of] { return make_elements(of, CHANNELS); };
-        add_case<elements, float, how::tree>("columns/" + name, columns, {"reduce_tree"});
-        add_case<elements, __half, how::tree>("halves_columns/" + name, columns, {"reduce_tree"});
+    for (const pattern of : {pattern::rays, pattern::shuffled_rays}) {
+        const std::string name = of == pattern::rays ? "rays" : "shuffled_rays";
+        const auto columns = [=] { return make_elements(of, CHANNELS); };
+        add_case<elements<1>, float, how::tree>("columns/" + name, columns);
+        add_case<elements<1>, __half, how::tree>("halves_columns/" + name, columns);
     }
-    for (const auto &[name, of] :
-         {case_of{"rmat", pattern::rmat}, {"uniform", pattern::uniform}, {"grid", pattern::grid}}) {
-        const auto edges = [of = of] { return make_elements(of, 1); };
-        add_case<elements, float, how::tree>("by_edge/" + name, edges, {"reduce_tree"});
-        add_case<elements, __half, how::tree>("halves_by_edge/" + name, edges, {"reduce_tree"});
-        add_case<lists, float, how::atomic, how::plain_of_all_lanes>(
-            "by_vertex/" + name, [of = of] { return make_lists(of); },
-            {"reduce_atomic", "plain_in_the_loop_of_all_lanes"});
+    for (const pattern of : {pattern::rmat, pattern::uniform, pattern::grid}) {
+        const std::string name = of == pattern::rmat ? "rmat" : of == pattern::uniform ? "uniform" : "grid";
+        const auto edges = [=] { return make_elements(of, 1); };
+        add_case<elements<1>, float, how::tree>("by_edge/" + name, edges);
+        add_case<elements<1>, __half, how::tree>("halves_by_edge/" + name, edges);
+        add_case<lists, float, how::atomic, how::plain_of_all_lanes>("by_vertex/" + name,
+                                                                     [=] { return make_lists(of); });
     }
-    for (const bool shuffled : {false, true})
-        add_case<faces, float, how::aligned, how::vectors>(
-            std::string("faces/") + (shuffled ? "shuffled" : "by_cell"), [=] { return make_faces(shuffled); },
-            {"aligned_record_reduce", "aligned_record_vector_atomics"});
-    add_case<pixels, float, how::tree>("superpixels/1024", make_pixels, {"reduce_tree"});
-    add_case<particles, double, how::atomic>(
-        "tallies/from_a_source",
-        [] {
-            return particles{particles::CELLS * particles::ENERGIES, 1 << 20};
-        },
-        {"reduce_atomic"});
-    add_case<voxels, float, how::group, how::tree>("joint_histogram/smooth", make_voxels,
-                                                   {"group_lanes_by_cell", "reduce_tree"});
-    add_case<rays, float, how::tree>("backprojection/360_views", make_rays, {"reduce_tree"});
+    add_case<faces, float, how::aligned, how::vectors>("faces/by_cell", [] { return make_faces(false); });
+    add_case<faces, float, how::aligned, how::vectors>("faces/shuffled", [] { return make_faces(true); });
+    add_case<elements<6>, float, how::tree>("superpixels/1024", make_pixels);
+    add_case<particles, double, how::atomic>("tallies/from_a_source", [] {
+        return particles{particles::CELLS * particles::ENERGIES, 1 << 20};
+    });
+    add_case<voxels, float, how::group, how::tree>("joint_histogram/smooth", make_voxels);
+    add_case<rays, float, how::tree>("backprojection/360_views", make_rays);
 }
 
 } // namespace scatters

@@ -92,55 +92,50 @@ gradients<T> parts(T *base, size_t n) {
     return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
 }
 
-struct splats_case : kernel_case<float> {
-    const int splats;
-    const float radius;
-    float4 *splat;
-    int *first, *list;
+inline scene make_scene(int splats, float radius) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> draw(0, 1);
+    std::vector<float4> splat_of;
+    std::vector<std::vector<int>> of_tile(TILES);
+    for (int g = 0; g < splats; ++g) {
+        const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
+        splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
+        for (int ty = int(fmaxf(0, (y - radius) / TILE)); ty <= int(y + radius) / TILE && ty < HEIGHT / TILE;
+             ++ty)
+            for (int tx = int(fmaxf(0, (x - radius) / TILE)); tx <= int(x + radius) / TILE && tx < TILES_X;
+                 ++tx)
+                of_tile[ty * TILES_X + tx].push_back(g);
+    }
+    std::vector<int> first_of = {0}, list_of;
+    for (const std::vector<int> &one : of_tile) {
+        list_of.insert(list_of.end(), one.begin(), one.end());
+        first_of.push_back(int(list_of.size()));
+    }
+    return {device_copy(splat_of), device_copy(first_of), device_copy(list_of)};
+}
 
-    splats_case(const char *named, int number, float reach)
-        : kernel_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
-    void make() {
-        std::mt19937 random(1);
-        std::uniform_real_distribution<float> draw(0, 1);
-        std::vector<float4> splat_of;
-        std::vector<std::vector<int>> of_tile(TILES);
-        for (int g = 0; g < splats; ++g) {
-            const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
-            splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
-            for (int ty = int(fmaxf(0, (y - radius) / TILE));
-                 ty <= int(y + radius) / TILE && ty < HEIGHT / TILE; ++ty)
-                for (int tx = int(fmaxf(0, (x - radius) / TILE));
-                     tx <= int(x + radius) / TILE && tx < TILES_X; ++tx)
-                    of_tile[ty * TILES_X + tx].push_back(g);
-        }
-        std::vector<int> first_of = {0}, list_of;
-        for (const std::vector<int> &one : of_tile) {
-            list_of.insert(list_of.end(), one.begin(), one.end());
-            first_of.push_back(int(list_of.size()));
-        }
-        splat = device_copy(splat_of), first = device_copy(first_of), list = device_copy(list_of);
-        make_sums(size_t(VALUES) * splats);
-        refer_to(count, [&](double *to) { run(backward<how::in_double, double>, to); });
-    }
-    template <typename T>
-    void run(void (*kernel)(scene, gradients<T>), T *to) const {
-        DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel,
-                            scene{splat, first, list}, parts(to, splats)));
-    }
-    void add(const char *variant, void (*kernel)(scene, gradients<float>)) {
-        add_variant(this, variant, kernel, [=] { run(kernel, sums); });
-    }
-};
-
+inline void add_case(const char *named, int splats, float radius) {
+    auto &one = *new kernel_case<float>(std::string("splats/") + named, 1e-4);
+    auto &given = *new scene;
+    const auto run = [&given, splats](auto kernel, auto *to) {
+        DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel, given,
+                            parts(to, splats)));
+    };
+    one.make = [=, &one, &given] {
+        given = make_scene(splats, radius);
+        one.make_sums(size_t(VALUES) * splats);
+        one.refer_to(one.count, [&](double *to) { run(backward<how::in_double, double>, to); });
+    };
+    const auto add = [&](const char *variant, void (*kernel)(scene, gradients<float>)) {
+        add_variant(&one, variant, kernel, [=, &one] { run(kernel, one.sums); });
+    };
+    add("plain", backward<how::plain, float>);
+    add("reduce_fields", backward<how::one_call, float>);
+    add("group_lanes_six_adds", backward<how::group, float>);
+    add("atomics_of_each_lane", backward<how::atomic, float>);
+}
 inline void add_all() {
-    static splats_case cases[] = {{"60k_radius_20", 60000, 20}, {"600k_radius_3", 600000, 3}};
-    for (splats_case &one : cases) {
-        one.add("plain", backward<how::plain, float>);
-        one.add("reduce_fields", backward<how::one_call, float>);
-        one.add("group_lanes_six_adds", backward<how::group, float>);
-        one.add("atomics_of_each_lane", backward<how::atomic, float>);
-    }
+    add_case("60k_radius_20", 60000, 20), add_case("600k_radius_3", 600000, 3);
 }
 
 } // namespace splats

@@ -331,8 +331,7 @@ template <scope S, typename Op, typename T, typename V>
 __device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,
                   "distwar: the values have another type than the sink: an integer of the same size and "
-                  "sign or unsigned for unsigned 8 bytes, float for float and 16-bit types, float or double "
-                  "for double");
+                  "sign, float for float and 16-bit types, float or double for double");
     constexpr bool is_extreme = is_same<Op, minimum> || is_same<Op, maximum>;
     const value_of<T> own = value_of<T>(given);
     using bits = bits_of<T>;

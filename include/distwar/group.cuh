@@ -50,7 +50,7 @@ struct keyed_groups : found_groups {
     template <bool HasTrees, typename Given>
     __device__ __forceinline__ void find(Given given, int threshold) {
         group = lanes_with_key(lanes, given) & active_lanes;
-        const int size = count_lanes(group);
+        const int size = __popc(group);
         summed = active && (!HasTrees || size >= 2) && size >= threshold;
         leads = summed && lowest_lane(group) == lane_id();
         largest_size = detail::largest(lanes, summed ? unsigned(size) : 1);
@@ -66,7 +66,7 @@ struct keyed_groups : found_groups {
             // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
             constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
             const int doublings = 32 - __clz(int(largest_size) - 1); // ceil(log2(largest_size))
-            const int groups = count_lanes(leaders);
+            const int groups = __popc(leaders);
             const bool by_groups =
                 few ? groups * shuffles <= doublings * (K + 1)
                     : saved <= 0 || groups * saved <= side_by_side_cost(doublings * (K + 1));
@@ -151,7 +151,7 @@ struct lane_groups {
         const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
         detail::check_call(groups.active, groups.key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;
-        if (count_lanes(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {
+        if (__popc(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {
             if (!sums_all && groups.active)
                 values.each(true, sink, plain_commit<decltype(groups.key)>{groups.key});
             return;
@@ -163,7 +163,7 @@ struct lane_groups {
             return;
         }
         if (balance_threshold > 2) {
-            groups.summed = groups.summed && count_lanes(groups.group) >= balance_threshold;
+            groups.summed = groups.summed && __popc(groups.group) >= balance_threshold;
             groups.leads = groups.leads && groups.summed;
             if (groups.lanes == all_lanes) groups.leaders = __ballot_sync(all_lanes, groups.leads);
             if (int(groups.largest_size) < balance_threshold)

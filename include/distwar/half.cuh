@@ -214,8 +214,8 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
 //   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
-//   Aligned       4 or 8, for K values of a multiple of that: base and stride are aligned to so many values, which one
-//                 atomic adds where there are vector atomics (aligned_record)
+//   Aligned       4 or 8: base and stride are aligned to so many values, which one atomic adds where there are vector
+//                 atomics (aligned_record)
 // Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
 // Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic per value, native
 // where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
@@ -233,8 +233,7 @@ struct record_of_pairs {
 
     template <typename Key, int K>
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
-        if constexpr (Aligned > 2) {
-            static_assert(K % Aligned == 0, "distwar: aligned pairs have a multiple of so many values");
+        if constexpr (Aligned > 2 && K % 2 == 0) {
             Pair pairs[K / 2];
             DISTWAR_UNROLL
             for (int i = 0; i < K / 2; ++i)

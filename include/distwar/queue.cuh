@@ -99,8 +99,8 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
             if (lane >= unsigned(distance)) sum[0] += other;
         }
     } else {
-        const unsigned size = detail::is_uniform<Key> ? unsigned(count_lanes(active_lanes))
-                                                      : detail::largest(lanes, unsigned(count_lanes(group)));
+        const unsigned size = detail::is_uniform<Key> ? unsigned(__popc(active_lanes))
+                                                      : detail::largest(lanes, unsigned(__popc(group)));
         detail::segmented_sum<false>(lanes, detail::next_below(group), size, sum, add{});
     }
     const unsigned last = active ? detail::highest_lane(group) : lane;
@@ -122,10 +122,10 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;
-    const unsigned lane = lane_id(), first = active ? lowest_lane(group) : lane;
+    const unsigned lane = lane_id(), first = active ? detail::lowest_lane(group) : lane;
     T *const counter = counters + size_t(detail::plain_key(key));
-    const bits before = detail::add_once<S>(lanes, active, counter, lane, first, bits(count_lanes(group)));
-    return T(before + bits(count_lanes(detail::lanes_below(group))));
+    const bits before = detail::add_once<S>(lanes, active, counter, lane, first, bits(__popc(group)));
+    return T(before + bits(__popc(detail::lanes_below(group))));
 }
 
 // Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's slot. The

@@ -149,7 +149,7 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
     plain shared = detail::plain_key(key);
     const unsigned active_lanes = lanes == all_lanes ? __ballot_sync(all_lanes, active) : 0;
     if (lanes == all_lanes && active_lanes == 0) return;
-    if (lanes == all_lanes && count_lanes(active_lanes) >= balance_threshold &&
+    if (lanes == all_lanes && __popc(active_lanes) >= balance_threshold &&
         detail::share_one_key(all_lanes, active_lanes, active, key, shared))
         values.each(active, sink,
                     butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), shared});
@@ -177,7 +177,7 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
     groups.active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
+    if (__popc(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
         if (!sums_all && active) values.each(true, sink, plain_commit<plain>{groups.key});
         return;
     }
@@ -232,35 +232,53 @@ __device__ __forceinline__ bool all_differ(bool active, Key key) {
     return true;
 }
 
-// Whether two active lanes may have one key, the same in all lanes. If so, `active_lanes` is set, and `group` to the active
-// lanes with the caller's key, or some of them. What a match costs grows with the number of different keys: 2.2 cycles of
-// an SM for each, 70 for 32. Plain atomics take less where their lanes have neighbouring addresses, or where a kernel does
-// little else. So one shuffle and one vote look first where the keys rise by one from lane to lane. Everywhere: there is
-// nothing to sum. Within all pairs or fours of lanes: each lane searches for key - place, place its number in the pair or
-// four, half or a quarter as many keys; lanes with one key at different places are then not found, and each place commits.
-// Elsewhere the match follows at once if neighbours are equal, and not at all if all keys differ.
+// What a match costs grows with the number of different keys: 2.2 cycles of an SM for each, 70 for 32. Plain atomics take
+// less where their lanes have neighbouring addresses, or where a kernel does little else. So the calls of one value look
+// first whether the keys rise by one from lane to lane. Within all pairs or fours of lanes: each lane searches for key -
+// place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different places are
+// then not found; each place commits.
+template <typename Key>
+__device__ __forceinline__ unsigned lanes_at_place(bool fours, Key key) {
+    const unsigned place = lane_id() % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
+    return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place;
+}
+
+// The active lanes with the caller's key, or some of them.
 template <int K, typename Key>
+__device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes,
+                                                 Key key) {
+    if (K == 1 && lanes == all_lanes) {
+        const unsigned lane = lane_id();
+        const Key before = __shfl_up_sync(all_lanes, key, 1);
+        const bool rises = !active || bits_of<Key>(key) - bits_of<Key>(before) == 1;
+        if (__all_sync(all_lanes, rises || lane % 2 == 0))
+            return detail::lanes_at_place(__all_sync(all_lanes, rises || lane % 4 == 0), key) & active_lanes;
+    }
+    return __match_any_sync(lanes, key) & active_lanes;
+}
+
+// The same for one value that is no packed pair, whose keys are mostly those of single lanes. Whether two active lanes may
+// have one key, the same in all lanes; if so, active_lanes and group are set. There is nothing to sum if keys rise by one
+// everywhere, which one shuffle and one vote tell, and no match if all keys differ. A grid of pairs has neighbours in its
+// fours, and would pay for both tests: 2 to 4% of its time.
+template <typename Key>
 __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, Key key,
                                                   unsigned &active_lanes, unsigned &group) {
-    const bool looks = K == 1 && lanes == all_lanes;
-    const unsigned lane = lane_id();
     Key before = key;
     unsigned breaks = all_lanes; // lanes whose key is not that of the lane before and one
-    if (looks) {
-        using bits = bits_of<Key>;
-        before = __shfl_sync(all_lanes, key, int(lane) + 31); // of lane 0 the last
-        breaks = __ballot_sync(all_lanes, active && bits(key) - bits(before) != 1);
+    if (lanes == all_lanes) {
+        before = __shfl_sync(all_lanes, key, int(lane_id()) + 31); // of lane 0 the last
+        breaks = __ballot_sync(all_lanes, active && bits_of<Key>(key) - bits_of<Key>(before) != 1);
         if ((breaks & 0xfffffffe) == 0) return false;
     }
     active_lanes = __ballot_sync(lanes, active);
     if ((active_lanes & (active_lanes - 1)) == 0) return false; // at most one is active
-    if (looks && (breaks & 0xaaaaaaaa) == 0) {
-        const bool fours = (breaks & 0xeeeeeeee) == 0;
-        const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
-        group = __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
+    if ((breaks & 0xaaaaaaaa) == 0) {
+        group = detail::lanes_at_place((breaks & 0xeeeeeeee) == 0, key) & active_lanes;
         return true;
     }
-    if (looks && !__any_sync(all_lanes, active && key == before) && detail::all_differ(active, key))
+    if (lanes == all_lanes && !__any_sync(all_lanes, active && key == before) &&
+        detail::all_differ(active, key))
         return false;
     group = __match_any_sync(lanes, key) & active_lanes;
     return true;
@@ -275,12 +293,20 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
                                                  const Sink &sink) {
     unsigned active_lanes = 0, group = 0, leaders;
     bool leads = active;
-    if (detail::find_lanes_to_sum<K>(lanes, active, key, active_lanes, group)) {
-        const bool is_first = detail::lanes_below(group) == 0;
-        leads = active && is_first;
-        leaders = __ballot_sync(lanes, leads);
+    if constexpr (K == 1 && !is_packed<T>) {
+        if (detail::find_lanes_to_sum(lanes, active, key, active_lanes, group)) {
+            const bool is_first = detail::lanes_below(group) == 0;
+            leads = active && is_first;
+            leaders = __ballot_sync(lanes, leads);
+        } else {
+            leaders = active_lanes;
+        }
     } else {
-        leaders = active_lanes;
+        active_lanes = __ballot_sync(lanes, active);
+        if (active_lanes == 0) return;
+        group = detail::lanes_to_sum<K>(lanes, active, active_lanes, key);
+        leads = active && (group & ((1u << lane_id()) - 1)) == 0;
+        leaders = __ballot_sync(lanes, leads);
     }
     if (leaders == active_lanes) {
         if (active) sink.add(key, val);
@@ -324,11 +350,12 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 //
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
-//   K = 1, whole warp     1 shuffle, 1 vote; nothing else but an atomic instruction if the keys rise by one
-//   always                1 vote; nothing else but K atomic instructions if at most one lane is active
-//     K = 1, whole warp   unless they rise within pairs: 1 vote; if no neighbours are equal also 5, 10 or 15 shuffles and a
-//                         vote for 5, and after 15 nothing else but an atomic instruction
+//   always                1 vote; nothing else if no lane is active
 //   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ
+//   K = 1, whole warp     before both 1 shuffle, 1 vote; nothing else but an atomic instruction if the keys rise by one, or
+//                         at most one lane is active. Unless keys rise within pairs: 1 vote; if no neighbours are equal also
+//                         5, 10 or 15 shuffles and a vote for 5, and after 15 nothing else but an atomic instruction
+//   K = 1, a packed pair  also 1 shuffle, 1 vote, and another vote where keys rise within pairs
 //   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
 //   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
 //                         group; K atomic instructions

@@ -427,9 +427,8 @@ struct strides_of<fields_with<Op, S, T, Counts...>> {
 //     // sums: 120, 376
 template <determinism Level, typename Sink>
 __device__ __forceinline__ Sink require(const Sink &sink) {
-    static_assert(
-        Level == determinism::not_guaranteed || detail::is_order_free<Sink>,
-        "distwar: only sinks of integers are run_to_run and gpu_to_gpu; reduce_fixed adds floats to them");
+    static_assert(Level == determinism::not_guaranteed || detail::is_order_free<Sink>,
+                  "distwar: only sinks of integers hold a level; reduce_fixed adds floats to them");
     return sink;
 }
 

@@ -118,7 +118,8 @@ TEST(OneCallCost, OfFewValues) {
     EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(1))), cost(1 + 1 + 5, 4, 1, 0, 1, 1)); // one key
     EXPECT_EQ((cost_of<ONE_CALL, 1>(one_key, 0, 1u << 7)), cost(1, 2, 0, 0, 1, 1));     // one lane
     EXPECT_EQ((cost_of<ONE_CALL, 1>(one_key, 0, 0)), cost(1, 1, 0, 0, 0, 0));           // none
-    EXPECT_EQ((cost_of<ONE_CALL, 4>(one_key, 0, 1u << 7)), cost(0, 1, 0, 0, 4, 4));
+    EXPECT_EQ((cost_of<ONE_CALL, 1, RECORD, __half2>(call_of(keys_in_turn(32)))),
+              cost(1, 4, 1, 0, 1, 32)); // by fours
     // Equal keys are found 5 distances at a time; not found, they are not there.
     std::vector<int> keys(32);
     for (int lane = 0; lane < 32; ++lane) keys[lane] = 3 * lane;

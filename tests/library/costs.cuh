@@ -19,7 +19,7 @@ struct cost {
     bool operator==(const cost &other) const { return all() == other.all(); }
 };
 inline std::ostream &operator<<(std::ostream &out, const cost &c) {
-    return out << "shuffles, votes, matches, reductions, atomic instructions, requests: "
+    return out << "shuffles, votes, matches, redux, atomics, requests: "
                << testing::PrintToString(c.all());
 }
 

@@ -42,7 +42,7 @@ __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const
     mine.share = distwar::detail::share_one_key(lanes, active, is_active, key, shared);
     mine.share_long = distwar::detail::share_one_key(lanes, active, is_active, long_key, shared_long);
     mine.shared_is_that_of_the_lowest =
-        shared == keys[distwar::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
+        shared == keys[distwar::detail::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
     mine.largest = distwar::detail::largest(lanes, values[lane]);
     mine.largest_by_votes = distwar::detail::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;

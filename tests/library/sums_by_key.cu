@@ -394,7 +394,7 @@ TEST(SumsByKey, LeaveOutRowsOutsideOrSkipped) {
     }
 }
 
-TEST(SumsByKey, TakeAWayThatHoldsTheLevel) {
+TEST(SumsByKey, HoldTheLevel) {
     using distwar::determinism;
     key_sums<float> sums;
     for (int way = 0; way <= int(sums_way::deterministic); ++way) {

@@ -909,7 +909,7 @@ const char *key_sums_fault(const key_sums<T, Index, Out> &sums, bool arrays) {
 template <determinism Level, typename T, typename Index, typename Out>
 key_sums<T, Index, Out> require(key_sums<T, Index, Out> sums) {
     static_assert(Level == determinism::not_guaranteed || detail::is_same<T, Out>,
-                  "distwar: float sums of 16-bit values are neither run_to_run nor gpu_to_gpu");
+                  "distwar: float sums of 16-bit values hold no level");
     if (Level != determinism::not_guaranteed && !detail::is_deterministic(sums.way))
         sums.way = sums_way::deterministic;
     return sums;
