@@ -239,7 +239,7 @@ class Measured:
     def strangers(self):
         """Of `strangers`."""
         kernels = {}
-        for (kernel, of, way), run, *_ in self.matching(r"(hash_grid/F\d|splats|histogram\w*|stencil\w*)[/_](\w+)/(\w+)"):
+        for (kernel, of, way), run, *_ in self.matching(r"(hash_grid/F\d|\w+)[/_](\w+)/(\w+)"):
             kernels.setdefault(kernel.replace("/", " "), {}).setdefault(way, {})[of] = run["median"]
         for kernel, ways in kernels.items():
             for way, of in ways.items():

@@ -21,22 +21,6 @@ __device__ __forceinline__ unsigned entry_of(uint3 cell, unsigned resolution) {
     return (cell.x ^ cell.y * 2654435761u ^ cell.z * 805459861u) % TABLE;
 }
 
-__device__ __forceinline__ unsigned bits_of(__half2 value) {
-    unsigned bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-__device__ __forceinline__ __half2 half2_of(unsigned bits) {
-    __half2 value;
-    memcpy(static_cast<void *>(&value), &bits, 4);
-    return value;
-}
-__device__ __forceinline__ void add_pair(__half2 *to, __half2 value) {
-    asm volatile("red.relaxed.gpu.global.add.noftz.f16x2 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
-                 "r"(bits_of(value))
-                 : "memory");
-}
-
 // Whole: all features of a sample in one thread, and their records, to which vector atomics add.
 template <how H, int F, typename T, bool Whole = false>
 __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
@@ -85,21 +69,14 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                 const distwar::aligned_record<T> sink = {table, pairs};
                 if constexpr (H == how::plain) distwar::reduce_atomic(all, true, entry(c), v, sink);
                 if constexpr (H == how::one_call) distwar::reduce(all, true, entry(c), v, sink);
-                if constexpr (H == how::tree) distwar::reduce_tree(all, true, entry(c), v, sink);
             } else {
                 const __half2 value = pair_of(c);
                 const __half2 v[1] = {value};
                 if constexpr (H == how::plain) {
-                    add_pair(table + key, value);
+                    distwar::atomic_add(table + key, value); // red.f16x2, as the original has it
                 } else if constexpr (H == how::in_double) {
                     atomicAdd(table + 2 * size_t(key), double(__low2float(value)));
                     atomicAdd(table + 2 * size_t(key) + 1, double(__high2float(value)));
-                } else if constexpr (H == how::cg) {
-                    const auto group = cg::labeled_partition(cg::coalesced_threads(), key);
-                    const unsigned sum = cg::reduce(group, bits_of(value), [](unsigned a, unsigned b) {
-                        return bits_of(__hadd2(half2_of(a), half2_of(b)));
-                    });
-                    if (group.thread_rank() == 0) add_pair(table + key, half2_of(sum));
                 } else {
                     const distwar::record<T> sink = {table, 1};
                     if constexpr (H == how::one_call) distwar::reduce(all, true, key, v, sink);
@@ -110,68 +87,59 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
     }
 }
 
-template <int F>
-struct grid_case : strangers_case<__half2> {
-    static constexpr int levels = 32 / F;
-    const bool rays; // the samples lie on rays, 512 on each, in their order
-    float3 *at;
-    __half2 *gradient;
-
-    explicit grid_case(bool on_rays)
-        : strangers_case("hash_grid/F" + std::to_string(F) + (on_rays ? "_rays" : "_random"), 2e-2),
-          rays(on_rays) {}
-    void make() {
-        std::mt19937 random(2);
-        std::uniform_real_distribution<float> draw(0, 1), draw_signed(-1, 1);
-        std::vector<float3> samples;
-        while (samples.size() < SAMPLES) {
-            const float3 from = {draw(random), draw(random), draw(random)},
-                         to = {draw(random), draw(random), draw(random)};
-            for (int i = 0; i < (rays ? 512 : 1); ++i) {
-                const float t = float(i) / 512;
-                samples.push_back({0.999f * (from.x + t * (to.x - from.x)),
-                                   0.999f * (from.y + t * (to.y - from.y)),
-                                   0.999f * (from.z + t * (to.z - from.z))});
-            }
+// The samples lie on rays, 512 on each, in their order, or anywhere.
+inline grid make_grid(bool rays, int levels) {
+    std::mt19937 random(2);
+    std::uniform_real_distribution<float> draw(0, 1), draw_signed(-1, 1);
+    std::vector<float3> samples;
+    while (samples.size() < SAMPLES) {
+        const float3 from = {draw(random), draw(random), draw(random)},
+                     to = {draw(random), draw(random), draw(random)};
+        for (int i = 0; i < (rays ? 512 : 1); ++i) {
+            const float t = float(i) / 512;
+            samples.push_back({0.999f * (from.x + t * (to.x - from.x)),
+                               0.999f * (from.y + t * (to.y - from.y)),
+                               0.999f * (from.z + t * (to.z - from.z))});
         }
-        random.seed(3);
-        std::vector<__half2> gradients;
-        for (size_t i = 0; i < size_t(SAMPLES) * 16; ++i)
-            gradients.push_back(__floats2half2_rn(draw_signed(random) / 64, draw_signed(random) / 64));
-        at = device_copy(samples), gradient = device_copy(gradients);
-        make_sums(size_t(levels) * TABLE * F / 2);
-        refer_to(2 * count, [&](double *to) { run(backward<how::in_double, F, double>, to, 1); });
     }
-    template <typename T>
-    void run(void (*kernel)(grid, T *), T *to, int pairs_of_thread) const {
-        DEVICE_CHECK(launch(nullptr, dim3(SAMPLES * (F / 2) / pairs_of_thread / 512, levels), 512, kernel,
-                            grid{at, gradient, levels}, to));
-    }
-    void add(const char *variant, void (*kernel)(grid, __half2 *), int pairs_of_thread = 1) {
-        add_variant(this, variant, kernel, [=] { run(kernel, sums, pairs_of_thread); });
-    }
-};
+    random.seed(3);
+    std::vector<__half2> gradients;
+    for (size_t i = 0; i < size_t(SAMPLES) * 16; ++i)
+        gradients.push_back(__floats2half2_rn(draw_signed(random) / 64, draw_signed(random) / 64));
+    return {device_copy(samples), device_copy(gradients), levels};
+}
 
 template <int F>
 void add_for(bool rays) {
-    grid_case<F> &one = *new grid_case<F>(rays); // lives as long as the program
-    one.add("plain", backward<how::plain, F, __half2>);
-    one.add("reduce", backward<how::one_call, F, __half2>);
-    one.add("reduce_loop", backward<how::looped, F, __half2>);
-    one.add("reduce_tree", backward<how::tree, F, __half2>);
-    one.add("group_lanes_by_cell", backward<how::group, F, __half2>);
-    one.add("cg_labeled_partition", backward<how::cg, F, __half2>);
+    constexpr int levels = 32 / F;
+    auto &one =
+        *new kernel_case<__half2>("hash_grid/F" + std::to_string(F) + (rays ? "_rays" : "_random"), 2e-2);
+    auto &given = *new grid;
+    const auto run = [&given](auto kernel, auto *to, int pairs_of_thread) {
+        DEVICE_CHECK(
+            launch(nullptr, dim3(SAMPLES * (F / 2) / pairs_of_thread / 512, levels), 512, kernel, given, to));
+    };
+    one.make = [&one, &given, run, rays] {
+        given = make_grid(rays, levels);
+        one.make_sums(size_t(levels) * TABLE * F / 2);
+        one.refer_to(2 * one.count, [&](double *to) { run(backward<how::in_double, F, double>, to, 1); });
+    };
+    const auto add = [&](const char *variant, void (*kernel)(grid, __half2 *), int pairs_of_thread = 1) {
+        add_variant(&one, variant, kernel, [=, &one] { run(kernel, one.sums, pairs_of_thread); });
+    };
+    add("plain", backward<how::plain, F, __half2>);
+    add("reduce", backward<how::one_call, F, __half2>);
+    add("reduce_loop", backward<how::looped, F, __half2>);
+    add("reduce_tree", backward<how::tree, F, __half2>);
+    add("group_lanes_by_cell", backward<how::group, F, __half2>);
     if (F > 2) {
-        one.add("other_layout_reduce", backward<how::one_call, F, __half2, true>, F / 2);
-        one.add("other_layout_reduce_tree", backward<how::tree, F, __half2, true>, F / 2);
-        one.add("other_layout_vector_atomics", backward<how::plain, F, __half2, true>, F / 2);
+        add("other_layout_reduce", backward<how::one_call, F, __half2, true>, F / 2);
+        add("other_layout_vector_atomics", backward<how::plain, F, __half2, true>, F / 2);
     }
 }
 
 inline void add_all() {
-    for (const bool rays : {true, false}) add_for<2>(rays);
-    for (const bool rays : {true, false}) add_for<4>(rays);
-    for (const bool rays : {true, false}) add_for<8>(rays);
+    for (const bool rays : {true, false}) add_for<2>(rays), add_for<4>(rays), add_for<8>(rays);
 }
 
 } // namespace hash_grid

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Histograms of gradients as boosted trees build them: each row of a leaf adds its gradient and hessian to the bin
-// of each column. Bins in shared memory, float or two 16-bit integers in one word, blocks of 504 threads, thread
-// (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
+// of each column. Bins in shared memory, float, two 16-bit integers in one word or two integers of 8 bytes, blocks of 504
+// threads, thread (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
 #pragma once
 
 #include "strangers.cuh"
@@ -10,10 +10,16 @@
 
 namespace histograms {
 
-enum { THREADS = 504, SHARED_WORDS = 28 * 200 * 2 };
-enum class bins { shared_float, shared_int, global_float, global_vectors }; // the last: aligned_record of two
+enum { THREADS = 504, SHARED_BYTES = 28 * 200 * 2 * 4 };
+enum class bins {
+    shared_float,
+    shared_int,
+    shared_long,
+    global_float,
+    global_vectors
+}; // the last: aligned_record
 template <bins B>
-inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int;
+inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int || B == bins::shared_long;
 template <bins B>
 inline constexpr int values = B == bins::shared_int ? 1 : 2;
 
@@ -25,6 +31,15 @@ struct rows {
     const int *packed;         // the same in one word
 };
 
+// CUDA's own atomic.
+template <typename T>
+__device__ __forceinline__ void add_native(T *to, T value) {
+    if constexpr (sizeof(T) == 8)
+        atomicAdd(reinterpret_cast<unsigned long long *>(to), (unsigned long long)(value));
+    else
+        atomicAdd(to, value);
+}
+
 template <bins B, how H, typename T>
 __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, const rows &given, int row,
                                         T *to) {
@@ -35,7 +50,8 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
             v[0] = given.packed[row];
         } else {
             const float2 both = given.gradient[row];
-            v[0] = both.x, v[1] = both.y;
+            constexpr float scale = B == bins::shared_long ? 0x1p30f : 1;
+            v[0] = T(scale * both.x), v[1] = T(scale * both.y);
         }
     }
     using sink_type =
@@ -45,10 +61,13 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         if (!active) return;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-            if constexpr (is_shared<B>)
-                atomicAdd_block(to + K * bin + k, v[k]);
-            else
-                atomicAdd(to + K * bin + k, v[k]);
+            if constexpr (B == bins::shared_long && H == how::plain) { // two words and a carry
+                unsigned *const words = reinterpret_cast<unsigned *>(to + K * bin + k);
+                const unsigned low = unsigned(v[k]), before = atomicAdd_block(words, low);
+                atomicAdd_block(words + 1, unsigned(v[k] >> 32) + (before + low < low));
+            } else {
+                add_native(to + K * bin + k, v[k]);
+            }
         }
     } else if constexpr (H == how::one_call && is_shared<B>) {
         distwar::reduce(lanes, active, bin, v, distwar::in_shared(sink));
@@ -56,25 +75,15 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         distwar::reduce(lanes, active, bin, v, sink);
     } else if constexpr (H == how::atomic) {
         distwar::reduce_atomic(lanes, active, bin, v, sink);
-    } else if constexpr (H == how::tree) {
+    } else {
         distwar::reduce_tree(lanes, active, bin, v, sink);
-    } else if constexpr (H == how::tree_by_8) {
-        distwar::reduce_tree(lanes, active, bin, v, sink, 8);
-    } else if (active) {
-        const auto group = cg::labeled_partition(cg::coalesced_threads(), bin);
-#pragma unroll
-        for (int k = 0; k < K; ++k) v[k] = cg::reduce(group, v[k], cg::plus<T>());
-        if (group.thread_rank() == 0) {
-#pragma unroll
-            for (int k = 0; k < K; ++k) atomicAdd(to + K * bin + k, v[k]);
-        }
     }
 }
 
 template <bins B, how H, typename T>
 __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins_of_column, T *histogram) {
     constexpr int K = values<B>;
-    __shared__ T sums[SHARED_WORDS];
+    __shared__ T sums[SHARED_BYTES / sizeof(T)];
     const int words = given.columns * bins_of_column * K;
     const int rank = int(threadIdx.x + threadIdx.y * blockDim.x), threads = int(blockDim.x * blockDim.y);
     for (int i = rank; i < words; i += threads) sums[i] = T(0);
@@ -99,7 +108,7 @@ __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins
         }
     }
     __syncthreads();
-    for (int i = rank; i < words; i += threads) atomicAdd(histogram + i, sums[i]);
+    for (int i = rank; i < words; i += threads) add_native(histogram + i, sums[i]);
 }
 
 template <bins B, how H>
@@ -116,6 +125,21 @@ __global__ void __launch_bounds__(THREADS) in_global_memory(rows given, float *h
     }
 }
 
+// A thread for each row and column.
+template <typename Sum>
+__global__ void in_double(rows given, int bins_of_column, double *to) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x), column = i % given.columns;
+    if (i >= given.count * given.columns) return;
+    const int row = given.index[i / given.columns];
+    const int bin = column * bins_of_column + given.bin[size_t(row) * given.columns + column];
+    const float2 both = given.gradient[row];
+    const double scale = std::is_integral_v<Sum> ? 0x1p30 : 1;
+    if constexpr (std::is_same_v<Sum, int>)
+        atomicAdd(to + bin, given.packed[row]);
+    else
+        atomicAdd(to + 2 * bin, scale * both.x), atomicAdd(to + 2 * bin + 1, scale * both.y);
+}
+
 enum class keys { uniform, zeros, zipf, sorted };
 
 struct drawn_rows {
@@ -126,16 +150,17 @@ struct drawn_rows {
 
 // Bins in shared memory or not. Half of the rows are in the leaf.
 template <typename Sum>
-struct histogram_case : strangers_case<Sum> {
+struct histogram_case : kernel_case<Sum> {
     static constexpr bool packs = std::is_same_v<Sum, int>;
-    using strangers_case<Sum>::sums;
-    using strangers_case<Sum>::reference;
+    using kernel_case<Sum>::sums;
     const drawn_rows of;
     rows view;
 
     histogram_case(const char *where, const drawn_rows &asked)
-        : strangers_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {}
-    void make() {
+        : kernel_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {
+        this->make = [this] { make_rows(); };
+    }
+    void make_rows() {
         const int bins = of.bins_of_column, columns = of.columns, K = packs ? 1 : 2;
         std::mt19937 random(4);
         std::uniform_real_distribution<float> draw(0, 1);
@@ -164,18 +189,11 @@ struct histogram_case : strangers_case<Sum> {
         view = {device_copy(index), int(index.size()),     columns,
                 device_copy(bin),   device_copy(gradient), device_copy(packed)};
         this->make_sums(size_t(columns) * bins * K);
-        reference.assign(this->count, 0);
-        for (const int row : index)
-            for (int column = 0; column < columns; ++column) {
-                double *const to =
-                    &reference[(size_t(column) * bins + bin[size_t(row) * columns + column]) * K];
-                if constexpr (packs)
-                    to[0] += packed[size_t(row)];
-                else
-                    to[0] += gradient[size_t(row)].x, to[1] += gradient[size_t(row)].y;
-            }
-        if constexpr (packs) // as the sums do it
-            for (double &sum : reference) sum = double(int(unsigned((long long)(sum))));
+        this->refer_to(this->count, [&](double *to) {
+            DEVICE_CHECK(launch_for(nullptr, view.count * columns, 256, in_double<Sum>, view, bins, to));
+        });
+        if constexpr (packs) // they wrap
+            for (double &sum : this->reference) sum = double(int(unsigned((long long)(sum))));
     }
     template <bins B, how H>
     void add(const char *variant) {
@@ -199,8 +217,6 @@ void add_shared(const char *where, const drawn_rows &asked) {
     one.template add<B, how::atomic>("reduce_atomic");
     one.template add<B, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
     one.template add<B, how::tree>("reduce_tree");
-    one.template add<B, how::tree_by_8>("reduce_tree_8");
-    one.template add<B, how::cg>("cg_labeled_partition");
 }
 
 inline void add_all() {
@@ -212,6 +228,11 @@ inline void add_all() {
         add_shared<bins::shared_float, float>("histogram_shared_float/", asked);
         add_shared<bins::shared_int, int>("histogram_shared_int32/", asked);
     }
+    for (const drawn_rows &asked : {drawn_rows{"28_columns_uniform", 1 << 20, 28, 64, keys::uniform},
+                                    {"8_columns_zipf", 1 << 20, 8, 256, keys::zipf},
+                                    {"8_columns_zeros", 1 << 20, 8, 256, keys::zeros}}) {
+        add_shared<bins::shared_long, long long>("histogram_shared_int64/", asked);
+    }
     for (const drawn_rows &asked : {drawn_rows{"uniform", 1 << 23, 1, 20000, keys::uniform},
                                     {"zipf", 1 << 23, 1, 20000, keys::zipf},
                                     {"sorted", 1 << 23, 1, 20000, keys::sorted}}) {
@@ -219,8 +240,6 @@ inline void add_all() {
         one.add<bins::global_float, how::plain>("plain");
         one.add<bins::global_float, how::one_call>("reduce");
         one.add<bins::global_float, how::tree>("reduce_tree");
-        one.add<bins::global_float, how::tree_by_8>("reduce_tree_8");
-        one.add<bins::global_float, how::cg>("cg_labeled_partition");
         one.add<bins::global_vectors, how::one_call>("aligned_record_reduce");
         one.add<bins::global_vectors, how::tree>("aligned_record_reduce_tree");
         one.add<bins::global_vectors, how::atomic>("aligned_record_vector_atomics");

@@ -31,7 +31,7 @@ __device__ __forceinline__ bool values_at(float4 splat, float x, float y, float 
 }
 
 template <how H, typename T>
-__global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, float *record) {
+__global__ void __launch_bounds__(256) backward(scene given, gradients<T> to) {
     const int x = int(blockIdx.x) * TILE + int(threadIdx.x), y = int(blockIdx.y) * TILE + int(threadIdx.y);
     const int tile = int(blockIdx.y) * TILES_X + int(blockIdx.x);
     const int end = given.first[tile + 1];
@@ -41,18 +41,11 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
         const int g = given.list[i];
         float v[VALUES] = {};
         const bool active = values_at(given.splat[g], float(x) + 0.5f, float(y) + 0.5f, v);
-        if constexpr (H == how::plain || H == how::cub) {
+        if constexpr (H == how::plain) {
             if (!warp.any(active)) continue;
             float sum[VALUES];
-            if constexpr (H == how::plain) {
 #pragma unroll
-                for (int k = 0; k < VALUES; ++k) sum[k] = cg::reduce(warp, v[k], cg::plus<float>());
-            } else {
-                using reduction = cub::WarpReduce<float>;
-                __shared__ typename reduction::TempStorage storage[8];
-#pragma unroll
-                for (int k = 0; k < VALUES; ++k) sum[k] = reduction(storage[threadIdx.y / 2]).Sum(v[k]);
-            }
+            for (int k = 0; k < VALUES; ++k) sum[k] = cg::reduce(warp, v[k], cg::plus<float>());
             if (lane == 0) {
 #pragma unroll
                 for (int k = 0; k < 3; ++k) atomicAdd(&to.mean[3 * g + k], sum[k]);
@@ -66,11 +59,6 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
                 for (int k = 0; k < 2; ++k) atomicAdd(&to.absolute[2 * g + k], sum[17 + k]);
                 atomicAdd(&to.opacity[g], sum[19]);
             }
-        } else if constexpr (H == how::packed) {
-            distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{g}, v,
-                            distwar::record<float>{record, VALUES});
-        } else if constexpr (H == how::packed_vector) {
-            distwar::reduce_atomic(distwar::all_lanes, active, g, v, distwar::aligned_record{record, VALUES});
         } else {
             using sink_type = distwar::fields<T, 3, 3, 9, 2, 2, 1>;
             const sink_type sink = {{to.mean, 3},   {to.normal, 3},   {to.transform, 9},
@@ -81,62 +69,22 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
                 distwar::reduce(all, active, key, v, sink);
             } else if constexpr (H == how::atomic || H == how::in_double) {
                 distwar::reduce_atomic(all, active, g, v, sink);
-            } else if constexpr (H == how::one_call_list) {
-                const float3 mean = {v[0], v[1], v[2]}, normal = {v[3], v[4], v[5]};
-                const float transform[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]};
-                const float2 mean2d = {v[15], v[16]}, absolute = {v[17], v[18]};
-                distwar::reduce(all, active, key,
-                                distwar::values(mean, normal, transform, mean2d, absolute, v[19]), sink);
-            } else if constexpr (H == how::pointers) {
-                distwar::pointers<VALUES, float> p;
-#pragma unroll
-                for (int k = 0; k < VALUES; ++k)
-                    p.address[k] = k < 3    ? to.mean + 3 * g + k
-                                   : k < 6  ? to.normal + 3 * g + k - 3
-                                   : k < 15 ? to.transform + 9 * g + k - 6
-                                   : k < 17 ? to.mean2d + 2 * g + k - 15
-                                   : k < 19 ? to.absolute + 2 * g + k - 17
-                                            : to.opacity + g;
-                distwar::reduce(all, active, key, v, p);
             } else {
                 const float a[3] = {v[0], v[1], v[2]}, b[3] = {v[3], v[4], v[5]}, d[2] = {v[15], v[16]},
                             e[2] = {v[17], v[18]};
                 const float c[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]},
                             f[1] = {v[19]};
                 using distwar::record;
-                if constexpr (H == how::group) {
-                    const auto groups = distwar::group_lanes(all, active, key);
-                    groups.add(a, record<float>{to.mean, 3});
-                    groups.add(b, record<float>{to.normal, 3});
-                    groups.add(c, record<float>{to.transform, 9});
-                    groups.add(d, record<float>{to.mean2d, 2});
-                    groups.add(e, record<float>{to.absolute, 2});
-                    groups.add(f, record<float>{to.opacity, 1});
-                } else {
-                    distwar::reduce(all, active, key, a, record<float>{to.mean, 3});
-                    distwar::reduce(all, active, key, b, record<float>{to.normal, 3});
-                    distwar::reduce(all, active, key, c, record<float>{to.transform, 9});
-                    distwar::reduce(all, active, key, d, record<float>{to.mean2d, 2});
-                    distwar::reduce(all, active, key, e, record<float>{to.absolute, 2});
-                    distwar::reduce(all, active, key, f, record<float>{to.opacity, 1});
-                }
+                const auto groups = distwar::group_lanes(all, active, key);
+                groups.add(a, record<float>{to.mean, 3});
+                groups.add(b, record<float>{to.normal, 3});
+                groups.add(c, record<float>{to.transform, 9});
+                groups.add(d, record<float>{to.mean2d, 2});
+                groups.add(e, record<float>{to.absolute, 2});
+                groups.add(f, record<float>{to.opacity, 1});
             }
         }
     }
-}
-
-__global__ void unpack(const float *record, int splats, gradients<float> to) {
-    const int g = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (g >= splats) return;
-    float v[VALUES];
-    for (int k = 0; k < VALUES; k += 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(record + size_t(VALUES) * g + k);
-        v[k] = four.x, v[k + 1] = four.y, v[k + 2] = four.z, v[k + 3] = four.w;
-    }
-    for (int k = 0; k < 3; ++k) to.mean[3 * g + k] = v[k], to.normal[3 * g + k] = v[3 + k];
-    for (int k = 0; k < 9; ++k) to.transform[9 * g + k] = v[6 + k];
-    for (int k = 0; k < 2; ++k) to.mean2d[2 * g + k] = v[15 + k], to.absolute[2 * g + k] = v[17 + k];
-    to.opacity[g] = v[19];
 }
 
 template <typename T>
@@ -144,69 +92,50 @@ gradients<T> parts(T *base, size_t n) {
     return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
 }
 
-struct splats_case : strangers_case<float> {
-    const int splats;
-    const float radius;
-    float4 *splat;
-    int *first, *list;
-    float *record; // of the other layout
+inline scene make_scene(int splats, float radius) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> draw(0, 1);
+    std::vector<float4> splat_of;
+    std::vector<std::vector<int>> of_tile(TILES);
+    for (int g = 0; g < splats; ++g) {
+        const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
+        splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
+        for (int ty = int(fmaxf(0, (y - radius) / TILE)); ty <= int(y + radius) / TILE && ty < HEIGHT / TILE;
+             ++ty)
+            for (int tx = int(fmaxf(0, (x - radius) / TILE)); tx <= int(x + radius) / TILE && tx < TILES_X;
+                 ++tx)
+                of_tile[ty * TILES_X + tx].push_back(g);
+    }
+    std::vector<int> first_of = {0}, list_of;
+    for (const std::vector<int> &one : of_tile) {
+        list_of.insert(list_of.end(), one.begin(), one.end());
+        first_of.push_back(int(list_of.size()));
+    }
+    return {device_copy(splat_of), device_copy(first_of), device_copy(list_of)};
+}
 
-    splats_case(const char *named, int number, float reach)
-        : strangers_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
-    void make() {
-        std::mt19937 random(1);
-        std::uniform_real_distribution<float> draw(0, 1);
-        std::vector<float4> splat_of;
-        std::vector<std::vector<int>> of_tile(TILES);
-        for (int g = 0; g < splats; ++g) {
-            const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
-            splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
-            for (int ty = int(fmaxf(0, (y - radius) / TILE));
-                 ty <= int(y + radius) / TILE && ty < HEIGHT / TILE; ++ty)
-                for (int tx = int(fmaxf(0, (x - radius) / TILE));
-                     tx <= int(x + radius) / TILE && tx < TILES_X; ++tx)
-                    of_tile[ty * TILES_X + tx].push_back(g);
-        }
-        std::vector<int> first_of = {0}, list_of;
-        for (const std::vector<int> &one : of_tile) {
-            list_of.insert(list_of.end(), one.begin(), one.end());
-            first_of.push_back(int(list_of.size()));
-        }
-        splat = device_copy(splat_of), first = device_copy(first_of), list = device_copy(list_of);
-        record = device_array<float>(size_t(VALUES) * splats);
-        make_sums(size_t(VALUES) * splats);
-        refer_to(count, [&](double *to) { run(backward<how::in_double, double>, to); });
-    }
-    template <typename T>
-    void run(void (*kernel)(scene, gradients<T>, float *), T *to) const {
-        DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel,
-                            scene{splat, first, list}, parts(to, splats), record));
-    }
-    template <typename Kernel>
-    void add(const char *variant, Kernel kernel, bool copies = false) {
-        add_variant(this, variant, kernel, [=] {
-            if (copies) DEVICE_CHECK(cudaMemsetAsync(record, 0, count * sizeof *record, nullptr));
-            run(kernel, sums);
-            if (copies)
-                DEVICE_CHECK(launch_for(nullptr, splats, 256, unpack, record, splats, parts(sums, splats)));
-        });
-    }
-};
-
+inline void add_case(const char *named, int splats, float radius) {
+    auto &one = *new kernel_case<float>(std::string("splats/") + named, 1e-4);
+    auto &given = *new scene;
+    const auto run = [&given, splats](auto kernel, auto *to) {
+        DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel, given,
+                            parts(to, splats)));
+    };
+    one.make = [=, &one, &given] {
+        given = make_scene(splats, radius);
+        one.make_sums(size_t(VALUES) * splats);
+        one.refer_to(one.count, [&](double *to) { run(backward<how::in_double, double>, to); });
+    };
+    const auto add = [&](const char *variant, void (*kernel)(scene, gradients<float>)) {
+        add_variant(&one, variant, kernel, [=, &one] { run(kernel, one.sums); });
+    };
+    add("plain", backward<how::plain, float>);
+    add("reduce_fields", backward<how::one_call, float>);
+    add("group_lanes_six_adds", backward<how::group, float>);
+    add("atomics_of_each_lane", backward<how::atomic, float>);
+}
 inline void add_all() {
-    static splats_case cases[] = {{"60k_radius_20", 60000, 20}, {"600k_radius_3", 600000, 3}};
-    for (splats_case &one : cases) {
-        one.add("plain", backward<how::plain, float>);
-        one.add("reduce_fields", backward<how::one_call, float>);
-        one.add("reduce_list_of_values", backward<how::one_call_list, float>);
-        one.add("group_lanes_six_adds", backward<how::group, float>);
-        one.add("reduce_six_records", backward<how::six_calls, float>);
-        one.add("reduce_pointers", backward<how::pointers, float>);
-        one.add("other_layout_reduce_record", backward<how::packed, float>, true);
-        one.add("other_layout_vector_atomics", backward<how::packed_vector, float>, true);
-        one.add("atomics_of_each_lane", backward<how::atomic, float>);
-        one.add("cub_WarpReduce", backward<how::cub, float>);
-    }
+    add_case("60k_radius_20", 60000, 20), add_case("600k_radius_3", 600000, 3);
 }
 
 } // namespace splats

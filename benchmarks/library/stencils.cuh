@@ -8,7 +8,14 @@
 
 namespace stencils {
 
-enum { SIDE = 64, CELLS = SIDE * SIDE * SIDE, IN_CELL = 8, PARTICLES = 1 << 20, ARENA = 8 * 8 * 8 };
+enum {
+    SIDE = 64,
+    CELLS = SIDE * SIDE * SIDE,
+    IN_CELL = 8,
+    PARTICLES = 1 << 20,
+    ARENA = 8 * 8 * 8,
+    BLOCKS = CELLS / 64
+};
 
 // Value k of a node at (block * 4 + k) * 64 + cell: planes with a stride of 64 and this key.
 __device__ __forceinline__ int place_of(int x, int y, int z) {
@@ -47,12 +54,10 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
     constexpr bool is_unrolled =
         H == how::plain || H == how::in_double || H == how::one_call || H == how::shared;
     const distwar::planes<T> sink = {to, size_t(stride)};
-    if ((is_plain || H == how::cg) && !active) return;
+    if (is_plain && !active) return;
     [[maybe_unused]] const auto group = [&] {
         if constexpr (H == how::group)
             return distwar::group_lanes(all, active, cell);
-        else if constexpr (H == how::cg)
-            return cg::labeled_partition(cg::coalesced_threads(), cell);
         else
             return nullptr;
     }();
@@ -69,15 +74,8 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
             distwar::reduce(all, active, place_at(node), p.values_at(node), distwar::in_shared(sink));
         } else if constexpr (H == how::group) {
             group.add(p.values_at(node), sink, distwar::at_key{place_at(node)});
-        } else if constexpr (H == how::tree) {
-            distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
         } else {
-            const auto v = p.values_at(node);
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                const float sum = cg::reduce(group, v.of[k], cg::plus<float>());
-                if (group.thread_rank() == 0) atomicAdd(to + place_at(node) + k * stride, sum);
-            }
+            distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
         }
     }
 }
@@ -120,75 +118,68 @@ __global__ void __launch_bounds__(128) into_shared(const float4 *at, const int *
 
 enum class order { by_cell, one_of_each_cell, shuffled };
 
-struct stencil_case : strangers_case<float> {
-    const order of;
-    const bool global;
+struct given_particles {
     float4 *at;
-    int *first;
-    unsigned blocks;
-
-    stencil_case(const char *named, order wanted, bool is_global)
-        : strangers_case(std::string(is_global ? "stencil_global/" : "stencil_shared/") + named, 1e-4),
-          of(wanted), global(is_global) {}
-    // 8 particles in each of PARTICLES / 8 cells, block after block; within a block (or, if `global`, in all) in the
-    // given order.
-    void make() {
-        std::mt19937 random(5);
-        std::uniform_real_distribution<float> draw(0, 1);
-        std::vector<float4> places;
-        std::vector<int> first_of = {0};
-        const int used = PARTICLES / (64 * IN_CELL);
-        blocks = (SIDE / 4) * (SIDE / 4) * (SIDE / 4);
-        for (int block = 0; block < int(blocks); ++block) {
-            const int bx = block % 16 * 4, by = block / 16 % 16 * 4, bz = block / 256 * 4;
-            const size_t begin = places.size();
-            // Nodes reach two further: the last blocks of each axis stay empty.
-            const bool inside =
-                bx < SIDE - 4 && by < SIDE - 4 && bz < SIDE - 4 && int(begin) < used * 64 * IN_CELL;
-            for (int i = 0; inside && i < 64 * IN_CELL; ++i) {
-                const int cell = of == order::one_of_each_cell ? i % 64 : i / IN_CELL;
-                places.push_back({float(bx + cell % 4) + 0.99f * draw(random),
-                                  float(by + cell / 4 % 4) + 0.99f * draw(random),
-                                  float(bz + cell / 16) + 0.99f * draw(random), draw(random)});
-            }
-            if (of == order::shuffled && !global)
-                std::shuffle(places.begin() + long(begin), places.end(), random);
-            first_of.push_back(int(places.size()));
-        }
-        if (of == order::shuffled && global) std::shuffle(places.begin(), places.end(), random);
-        at = device_copy(places), first = device_copy(first_of);
-        make_sums(size_t(CELLS) * 4);
-        refer_to(count, [&](double *to) { run(into_global<how::in_double, double>, to); });
-    }
-    template <typename T>
-    void run(void (*kernel)(const float4 *, T *), T *to) const {
-        DEVICE_CHECK(launch(nullptr, PARTICLES / 128, 128, kernel, at, to));
-    }
-    template <how H>
-    void add(const char *variant) {
-        if (global)
-            add_variant(this, variant, into_global<H, float>, [=] { run(into_global<H, float>, sums); });
-        else
-            add_variant(this, variant, into_shared<H>,
-                        [=] { DEVICE_CHECK(launch(nullptr, blocks, 128, into_shared<H>, at, first, sums)); });
-    }
+    int *first; // of each block
 };
+// 8 particles in each of PARTICLES / 8 cells, block after block; within a block (or, if `global`, in all) in the given order.
+inline given_particles make_particles(order of, bool global) {
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> draw(0, 1);
+    std::vector<float4> places;
+    std::vector<int> first_of = {0};
+    for (int block = 0; block < BLOCKS; ++block) {
+        const int bx = block % 16 * 4, by = block / 16 % 16 * 4, bz = block / 256 * 4;
+        const size_t begin = places.size();
+        // Nodes reach two further: the last blocks of each axis stay empty.
+        const bool inside = bx < SIDE - 4 && by < SIDE - 4 && bz < SIDE - 4 && int(begin) < PARTICLES;
+        for (int i = 0; inside && i < 64 * IN_CELL; ++i) {
+            const int cell = of == order::one_of_each_cell ? i % 64 : i / IN_CELL;
+            places.push_back({float(bx + cell % 4) + 0.99f * draw(random),
+                              float(by + cell / 4 % 4) + 0.99f * draw(random),
+                              float(bz + cell / 16) + 0.99f * draw(random), draw(random)});
+        }
+        if (of == order::shuffled && !global)
+            std::shuffle(places.begin() + long(begin), places.end(), random);
+        first_of.push_back(int(places.size()));
+    }
+    if (of == order::shuffled && global) std::shuffle(places.begin(), places.end(), random);
+    return {device_copy(places), device_copy(first_of)};
+}
 
+inline void add_case(const char *named, order of, bool global) {
+    auto &one =
+        *new kernel_case<float>(std::string(global ? "stencil_global/" : "stencil_shared/") + named, 1e-4);
+    auto &given = *new given_particles;
+    const auto run = [&given](auto kernel, auto *to) {
+        DEVICE_CHECK(launch(nullptr, PARTICLES / 128, 128, kernel, given.at, to));
+    };
+    one.make = [=, &one, &given] {
+        given = make_particles(of, global);
+        one.make_sums(size_t(CELLS) * 4);
+        one.refer_to(one.count, [&](double *to) { run(into_global<how::in_double, double>, to); });
+    };
+    const auto add = [&](const char *variant, void (*anywhere)(const float4 *, float *),
+                         void (*in_shared)(const float4 *, const int *, float *)) {
+        if (global)
+            add_variant(&one, variant, anywhere, [=, &one] { run(anywhere, one.sums); });
+        else
+            add_variant(&one, variant, in_shared, [=, &one, &given] {
+                DEVICE_CHECK(launch(nullptr, BLOCKS, 128, in_shared, given.at, given.first, one.sums));
+            });
+    };
+    add("plain", into_global<how::plain, float>, into_shared<how::plain>);
+    add("plain_looped", into_global<how::plain_looped, float>, into_shared<how::plain_looped>);
+    add("reduce_unrolled", into_global<how::one_call, float>, into_shared<how::one_call>);
+    add("reduce_looped", into_global<how::looped, float>, into_shared<how::looped>);
+    add("reduce_in_shared", into_global<how::shared, float>, into_shared<how::shared>);
+    add("group_lanes_by_cell", into_global<how::group, float>, into_shared<how::group>);
+    add("reduce_tree_looped", into_global<how::tree, float>, into_shared<how::tree>);
+}
 inline void add_all() {
-    static stencil_case cases[] = {{"by_cell", order::by_cell, true},
-                                   {"shuffled", order::shuffled, true},
-                                   {"by_cell", order::by_cell, false},
-                                   {"one_of_each_cell", order::one_of_each_cell, false},
-                                   {"shuffled", order::shuffled, false}};
-    for (stencil_case &one : cases) {
-        one.add<how::plain>("plain");
-        one.add<how::plain_looped>("plain_looped");
-        one.add<how::one_call>("reduce_unrolled");
-        one.add<how::looped>("reduce_looped");
-        one.add<how::shared>("reduce_in_shared");
-        one.add<how::group>("group_lanes_by_cell");
-        one.add<how::tree>("reduce_tree_looped");
-        one.add<how::cg>("cg_by_cell");
+    for (const bool global : {true, false}) {
+        add_case("by_cell", order::by_cell, global), add_case("shuffled", order::shuffled, global);
+        if (!global) add_case("one_of_each_cell", order::one_of_each_cell, global);
     }
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Kernels of strangers: the plain kernel, ours by `reduce` and by calls with
-// names, cooperative groups and CUB, in one binary, with sums compared with
-// sums in double. Each row has time, speedup over `plain`, error, registers,
-// bytes of stack and of machine code.
-//
-//     strangers [--benchmark_filter=REGEX] [--benchmark_out=FILE
-//     --benchmark_out_format=json]
+// Kernels of strangers: the plain kernel, ours by `reduce` and by calls with names, cooperative groups, in one binary, with
+// sums compared with sums in double. Each row has time, speedup over `plain`, error, registers, bytes of stack and of machine
+// code. The options are those of Google Benchmark.
 #include "hash_grid.cuh"
 #include "histograms.cuh"
+#include "scatters.cuh"
 #include "splats.cuh"
 #include "stencils.cuh"
 
@@ -16,6 +13,7 @@ int main(int count, char **arguments) {
         splats::add_all();
         hash_grid::add_all();
         histograms::add_all();
+        scatters::add_all();
         stencils::add_all();
     });
 }

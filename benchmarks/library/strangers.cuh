@@ -6,7 +6,6 @@
 #include "launch.cuh"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
-#include <cub/cub.cuh>
 #include <cuda_fp16.h>
 #include <distwar/block.cuh>
 #include <distwar/half.cuh>
@@ -23,25 +22,19 @@
 
 namespace cg = cooperative_groups;
 
-// How a kernel adds. Each has some of these.
+// How a kernel adds. Each has some of these; calls at nodes or corners are unrolled unless said.
 enum class how {
     plain, // as the code that is followed: cg::reduce of each value and lane 0 adds, or atomics of each lane
-    plain_looped,       // the same, not unrolled: what the loop costs without any call
-    plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls need it
+    plain_looped,       // not unrolled: what the loop costs without any call
+    plain_of_all_lanes, // in a loop that all lanes run equally often, as the calls need it
+    one_call,           // reduce: with fields; of bins in shared memory with in_shared
+    looped,             // not unrolled
+    shared,             // with in_shared
     atomic,             // reduce_atomic: each lane adds, and needs no other lanes
-    one_call, // reduce: with fields, or for each node or corner, unrolled; of bins in shared memory with in_shared
-    looped,        // reduce for each node or corner, not unrolled
-    shared,        // reduce with in_shared, unrolled
-    one_call_list, // reduce with fields, values in six variables
-    pointers,      // reduce with an address for each value
-    six_calls,     // reduce for each of six arrays
-    group,         // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
-    tree,          // reduce_tree, of nodes not unrolled
-    tree_by_8,     // reduce_tree with threshold 8
-    packed,        // reduce to a record of all values, copied to the arrays afterwards
-    packed_vector, // the same by vector atomics of each lane
-    cub,
-    cg,       // labeled_partition
+    group,              // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
+    tree,               // reduce_tree, not unrolled
+    aligned,
+    vectors,  // reduce to an aligned_record, and its vector atomics of each lane
     in_double // the reference
 };
 
@@ -70,24 +63,24 @@ inline size_t code_bytes(const void *kernel) {
         return found;
     }();
     const char *name = nullptr;
-#if CUDART_VERSION >= 12030
     if (cudaFuncGetName(&name, kernel) != cudaSuccess) return 0;
-#endif
     const auto found = name ? sizes.find(name) : sizes.end();
     return found == sizes.end() ? 0 : found->second;
 }
 
-// One case: its data, which make() of a derived case puts on the device, where they stay, and sums by all its variants.
+// One case, which lives as long as the program: `make` puts its data on the device and calls make_sums() and refer_to();
+// all its variants add to the sums.
 template <typename Sum>
-struct strangers_case {
+struct kernel_case {
     const std::string name;
-    const double limit;  // of the error
+    const double limit; // of the error
+    std::function<void()> make;
     Sum *sums = nullptr; // device, [count]
     size_t count = 0;
     std::vector<double> reference; // the sums in double
     double plain = 0;              // milliseconds of the variant "plain"
 
-    strangers_case(const std::string &named, double most) : name(named), limit(most) {}
+    kernel_case(const std::string &named, double most) : name(named), limit(most) {}
     void make_sums(size_t size) { count = size, sums = device_array<Sum>(size); }
     // The reference is what a call adds to so many doubles.
     template <typename Launch>
@@ -98,15 +91,13 @@ struct strangers_case {
         reference = host_copy<double>(exact, size);
         device_free(exact);
     }
-    void clear() const { device_clear(sums, count * sizeof(Sum)); }
     double error() const {
         std::vector<double> found;
-        for (const Sum &sum : host_copy<Sum>(sums, count)) {
+        for (const Sum &sum : host_copy<Sum>(sums, count))
             if constexpr (std::is_same_v<Sum, __half2>)
                 found.insert(found.end(), {__low2float(sum), __high2float(sum)});
             else
                 found.push_back(sum);
-        }
         return relative_error(found, reference);
     }
 };
@@ -133,7 +124,7 @@ void add_variant(Case *of, const std::string &name, Kernel kernel, const Launch 
         if (!of->sums) of->make();
         DEVICE_CHECK(cudaFuncGetAttributes(&attributes, compiled));
         if (error < 0) {
-            of->clear();
+            device_clear(of->sums, of->count * sizeof *of->sums);
             launch_once();
             error = of->error();
         }
@@ -143,7 +134,7 @@ void add_variant(Case *of, const std::string &name, Kernel kernel, const Launch 
         }
         double all = 0;
         for (auto _ : state) {
-            of->clear();
+            device_clear(of->sums, of->count * sizeof *of->sums);
             const double once = time_of_warm(launch_once);
             state.SetIterationTime(once / 1000);
             all += once;

@@ -10,7 +10,7 @@
 // exponent   of Zipf's law of the keys; 0 is uniform, 64 one key. Neighbouring ranks are not neighbouring keys.
 // sorted     1: the keys are sorted
 //
-// Before a run is timed, its sums are compared with exact ones. A time is that of all kernels of one solution
+// Before a run is timed, its sums are compared with those of plain atomics. A time is that of all kernels of one solution
 // by CUDA events, after the L2 cache has been overwritten. Temporary memory is allocated before. Arguments:
 // those of Google Benchmark.
 #include "bench.cuh"
@@ -20,10 +20,8 @@
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
-#include <distwar/device/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/device/sorted_sums_by_key.cuh>
 #include <math.h>
 #include <numeric>
 #include <thrust/iterator/permutation_iterator.h>
@@ -43,25 +41,21 @@ enum way {
     tree_vector, // reduce_tree with vector atomics (aligned_record)
     hot_slots,   // reduce_atomic to hot_slots of a block, a flush at the end
     hot_tree,    // reduce_tree to hot_slots
-    fastest,     // this way of sums_by_key, as deterministic and exact
-    deterministic,
-    bounded, // deterministic with `bound`
-    exact,
-    counts, // histogram(), from counts of 0
     // scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then DeviceReduce::ReduceByKey.
     // histogram: DeviceHistogram::HistogramEven
     cub_call,
     ways
 };
-constexpr const char *way_name[ways] = {"atomic",    "vector",   "serial",  "tree",          "tree_vector",
-                                        "hot_slots", "hot_tree", "fastest", "deterministic", "bounded",
-                                        "exact",     "counts",   "cub"};
-constexpr bool is_of_sums_by_key(int w) {
-    return w >= fastest && w <= exact;
-}
-constexpr bool has_vectors(int w) {
+constexpr const char *way_name[ways] = {"atomic",      "vector",    "serial",   "tree",
+                                        "tree_vector", "hot_slots", "hot_tree", "cub"};
+__host__ __device__ constexpr bool has_vectors(int w) {
     return w == vector || w == tree_vector;
 }
+template <way W>
+inline constexpr distwar::strategy strategy_of =
+    W == serial                                      ? distwar::strategy::serial
+    : W == tree || W == tree_vector || W == hot_tree ? distwar::strategy::tree
+                                                     : distwar::strategy::atomic;
 
 struct problem {
     bool histogram;
@@ -86,35 +80,27 @@ struct add_rows {
 // value: NULL counts.
 template <way W, int K, typename T>
 __global__ void __launch_bounds__(BLOCK) solve(const int *key, const row<K, T> *value, row<K, T> *table) {
-    using distwar::all_lanes;
     constexpr bool is_hot = W == hot_slots || W == hot_tree;
-    using slots = distwar::hot_slots<is_hot ? int(SLOTS) : 1, K, T>;
-    const distwar::record<T> sink = {table->of, K};
-    __shared__ slots hot;
+    const distwar::record<T> table_of_records = {table->of, K};
+    __shared__ distwar::hot_slots<is_hot ? int(SLOTS) : 1, K, T> hot;
     if constexpr (is_hot) hot.clear();
+    const auto sink = [&] {
+        if constexpr (is_hot)
+            return hot.sink(table_of_records);
+        else if constexpr (has_vectors(W))
+            return distwar::aligned_record{reinterpret_cast<float *>(table), K};
+        else
+            return table_of_records;
+    }();
     for (int i = int(blockIdx.x * BLOCK + threadIdx.x); i < ADDS; i += int(gridDim.x) * BLOCK) {
         row<K, T> mine;
         if (value)
             mine = value[i];
         else
             mine.of[0] = 1;
-        const distwar::aligned_record vectors = {reinterpret_cast<float *>(table), K};
-        if constexpr (W == vector)
-            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, vectors);
-        else if constexpr (W == tree_vector)
-            distwar::reduce_tree(all_lanes, true, key[i], mine.of, vectors);
-        else if constexpr (W == hot_slots)
-            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, hot.sink(sink));
-        else if constexpr (W == hot_tree)
-            distwar::reduce_tree(all_lanes, true, key[i], mine.of, hot.sink(sink));
-        else if constexpr (W == serial)
-            distwar::reduce_serial(all_lanes, true, key[i], mine.of, sink);
-        else if constexpr (W == tree)
-            distwar::reduce_tree(all_lanes, true, key[i], mine.of, sink);
-        else
-            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, sink);
+        distwar::reduce<strategy_of<W>>(distwar::all_lanes, true, key[i], mine.of, sink);
     }
-    if constexpr (is_hot) hot.flush(sink);
+    if constexpr (is_hot) hot.flush(table_of_records);
 }
 static_assert(ADDS % (BLOCK * 32) == 0 && BLOCK % 32 == 0, "all warps are whole");
 
@@ -125,10 +111,6 @@ __global__ void add_sums(const int *key, const row<K, float> *sum, const int *su
     if (i >= *sums) return;
     row<K, float> &to = table[key[i]];
     to = add_rows()(to, sum[i]);
-}
-
-float value_of(size_t i, int k) {
-    return float((i * 5 + size_t(k)) % 7);
 }
 
 // Calls with K as std::integral_constant.
@@ -149,7 +131,6 @@ struct bench {
     size_t temporary_bytes = size_t(256) << 20;
     int *key, *sorted_key, *place, *sorted_place, *unique_key, *sums;
     float *value, *sum, *table;
-    std::vector<int> host_key;
     int bins = 0, exponent = -1, K = 0;
     bool sorted = false;
 
@@ -175,19 +156,19 @@ struct bench {
             double total = 0;
             for (int rank = 0; rank < bins; ++rank) until[rank] = total += pow(rank + 1, -exponent);
             random_stream random = {uint64_t(exponent)};
-            host_key.resize(ADDS);
-            for (int &one : host_key) {
+            std::vector<int> keys(ADDS);
+            for (int &one : keys) {
                 const auto found = std::upper_bound(until.begin(), until.end(), random_unit(&random) * total);
                 const unsigned rank = unsigned(std::min<size_t>(found - until.begin(), bins - 1));
                 one = int(rank * 0x9e3779b1u & unsigned(bins - 1));
             }
-            if (sorted) std::sort(host_key.begin(), host_key.end());
-            device_upload(key, host_key.data(), host_key.size() * sizeof(int));
+            if (sorted) std::sort(keys.begin(), keys.end());
+            device_upload(key, keys.data(), keys.size() * sizeof(int));
         }
         if (K != p.K) {
             K = p.K;
             std::vector<float> made(size_t(ADDS) * K);
-            for (size_t i = 0; i < made.size(); ++i) made[i] = value_of(i / K, int(i % K));
+            for (size_t i = 0; i < made.size(); ++i) made[i] = float((i / K * 5 + i % K) % 7);
             device_upload(value, made.data(), made.size() * sizeof(float));
         }
     }
@@ -231,62 +212,35 @@ struct bench {
         }
     }
 
-    void sum_by_key(const problem &p) {
-        distwar::key_sums<float> given;
-        given.count = ADDS, given.width = p.K, given.keys = p.bins;
-        given.index = key, given.source = value, given.out = table;
-        given.way = p.how == fastest ? distwar::sums_way::fastest
-                    : p.how == exact ? distwar::sums_way::exact
-                                     : distwar::sums_way::deterministic;
-        given.bound = p.how == bounded ? 7 : 0;
-        given.workspace = temporary, given.workspace_bytes = temporary_bytes;
-        DEVICE_CHECK(distwar::sums_by_key<distwar::key_sort>(given, nullptr));
-    }
-
-    void count(const problem &p) {
-        unsigned *const of_bins = reinterpret_cast<unsigned *>(table);
-        size_t bytes = temporary_bytes;
-        if (p.how == cub_call) {
-            DEVICE_CHECK(cub::DeviceHistogram::HistogramEven(temporary, bytes, key, of_bins, p.bins + 1, 0,
-                                                             p.bins, int(ADDS)));
-        } else {
-            DEVICE_CHECK(cudaMemsetAsync(of_bins, 0, size_t(p.bins) * sizeof *of_bins, nullptr));
-            DEVICE_CHECK(
-                distwar::histogram(distwar::key_counts<int, unsigned>{ADDS, p.bins, key, of_bins}, nullptr));
-        }
-    }
-
     template <int... W>
     void launch_one_of(const problem &p, std::integer_sequence<int, W...>) {
         ((p.how == W ? launch_way<way(W)>(p) : void()), ...);
     }
 
     void run(const problem &p) {
-        if (p.how < fastest) return launch_one_of(p, std::make_integer_sequence<int, fastest>());
-        if (p.histogram)
-            count(p);
-        else if (is_of_sums_by_key(p.how))
-            sum_by_key(p);
+        size_t bytes = temporary_bytes;
+        if (p.how != cub_call)
+            launch_one_of(p, std::make_integer_sequence<int, cub_call>());
+        else if (p.histogram)
+            DEVICE_CHECK(cub::DeviceHistogram::HistogramEven(temporary, bytes, key,
+                                                             reinterpret_cast<unsigned *>(table), p.bins + 1,
+                                                             0, p.bins, int(ADDS)));
         else
             with_K(p.K, [&](auto known) { reduce_by_key<decltype(known)::value>(p); });
     }
 
+    // The sums are those of plain atomics: exact, as all values are small whole numbers.
     const char *wrong_sums(const problem &p) {
         make_inputs(p);
         const size_t size = size_t(p.bins) * p.K;
-        device_clear(table, size * sizeof(float));
-        run(p);
-        std::vector<float> expected(size), found;
-        for (size_t i = 0; i < ADDS; ++i)
-            for (int k = 0; k < p.K; ++k)
-                expected[size_t(host_key[i]) * p.K + k] += p.histogram ? 1 : value_of(i, k);
-        if (p.histogram) {
-            const std::vector<unsigned> of_bins = host_copy<unsigned>(table, size);
-            found.assign(of_bins.begin(), of_bins.end()); // the right ones are exact in float
-        } else {
-            found = host_copy<float>(table, size);
-        }
-        return found == expected ? nullptr : "wrong sums";
+        const auto sums_by = [&](way how) {
+            problem same = p;
+            same.how = how;
+            device_clear(table, size * sizeof(float));
+            run(same);
+            return host_copy<unsigned>(table, size); // the bits, of counts too
+        };
+        return sums_by(p.how) == sums_by(atomic) ? nullptr : "wrong sums";
     }
 };
 
@@ -308,15 +262,13 @@ void register_all() {
     for (const int exponent : {0, 1, 2, 64}) {
         for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
-                if (!has_vectors(w) && !is_of_sums_by_key(w))
-                    add_run(b, {true, way(w), 1, bins, exponent, false});
+                if (!has_vectors(w)) add_run(b, {true, way(w), 1, bins, exponent, false});
         if (exponent == 64) continue;
         for (const bool sorted : {false, true})
             for (const int rows : {1024, int(MOST_ROWS)})
                 for (const int K : {1, 4, 16})
                     for (int w = 0; w < ways; ++w)
-                        if ((!has_vectors(w) || K > 1) && w != counts)
-                            add_run(b, {false, way(w), K, rows, exponent, sorted});
+                        if (!has_vectors(w) || K > 1) add_run(b, {false, way(w), K, rows, exponent, sorted});
     }
 }
 

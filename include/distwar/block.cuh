@@ -47,18 +47,21 @@ __device__ __forceinline__ unsigned existing_lanes() {
 
 // ---- sum
 
-// Shared memory of block_sum for blocks of at most Threads threads: K Threads values. 12 floats and 1,024 threads fill
-// the 48 KB that a kernel has without asking. Where K is large, `reduce` with a uniform_key into an accumulator of one
-// slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
+// Shared memory of block_sum for blocks of at most Threads threads: K Threads values, at most the 48 KB of a __shared__
+// variable, which 12 floats and 1,024 threads fill. Where K is large, `reduce` with a uniform_key into an accumulator of
+// one slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
+    static_assert(K * Threads * sizeof(T) <= 48 * 1024,
+                  "distwar: block_sum takes K x Threads values in 48 KB; reduce with "
+                  "uniform_key into an accumulator<K, 1> takes K");
     T value[K][Threads];
 };
 
 // Sums value[k] over the threads of the block, by a binary tree.
 //   sum  out: the sum in the thread of rank 0; partial sums in the others
 // The order of additions depends on the size of the block alone. Undefined: a block of more than Threads
-// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together.
+// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together; K Threads values of shared memory.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::block_sum_memory<1, 32> memory;
 //     const float value[1] = {float(lane)};

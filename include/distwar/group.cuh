@@ -50,7 +50,7 @@ struct keyed_groups : found_groups {
     template <bool HasTrees, typename Given>
     __device__ __forceinline__ void find(Given given, int threshold) {
         group = lanes_with_key(lanes, given) & active_lanes;
-        const int size = count_lanes(group);
+        const int size = __popc(group);
         summed = active && (!HasTrees || size >= 2) && size >= threshold;
         leads = summed && lowest_lane(group) == lane_id();
         largest_size = detail::largest(lanes, summed ? unsigned(size) : 1);
@@ -66,7 +66,7 @@ struct keyed_groups : found_groups {
             // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
             constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
             const int doublings = 32 - __clz(int(largest_size) - 1); // ceil(log2(largest_size))
-            const int groups = count_lanes(leaders);
+            const int groups = __popc(leaders);
             const bool by_groups =
                 few ? groups * shuffles <= doublings * (K + 1)
                     : saved <= 0 || groups * saved <= side_by_side_cost(doublings * (K + 1));
@@ -103,14 +103,9 @@ struct lane_groups {
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
     //                        whole warp with balance_threshold > 2 also 1 vote
-    template <typename Values, typename Sink>
-    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
-                                        int balance_threshold = 0) const {
-        add_values(found, detail::all_of(val), sink, balance_threshold);
-    }
-
-    // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
-    // of a stencil, whose groups are those of the cell.
+    //
+    // With at_key in place of the threshold at another key, which follows from the key of the group: for the corners of a
+    // cell or the nodes of a stencil, whose groups are those of the cell.
     //   other_key  an integer of 4 or 8 bytes, of another type than the group's key if need be; the same in all lanes of
     //              a group. Two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
@@ -118,47 +113,45 @@ struct lane_groups {
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
     //     for (int node = 0; node < 27; ++node)                                      // no further one
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
-    template <typename Values, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const Values &val, const Sink &sink, at_key<Other> other) const {
-        const resumed_call call(found.lanes, found.place);
-        add_values(at(other.key), detail::all_of(val), sink, 0);
+    template <typename Values, typename Sink, typename Where = int>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
+                                        Where threshold_or_key = 0) const {
+        add_values(detail::all_of(val), sink, threshold_or_key);
     }
-
-    // Both for a number of values known at run time (reduce_n).
-    template <int Chunk = 16, typename Values, typename Sink>
+    // The same for a number of values known at run time (reduce_n).
+    template <int Chunk = 16, typename Values, typename Sink, typename Where = int>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
-                                          int balance_threshold = 0) const {
-        add_values(found, detail::counted<Chunk, Key, Sink>(count, values), sink, balance_threshold);
-    }
-    template <int Chunk = 16, typename Values, typename Sink, typename Other>
-    __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
-                                          at_key<Other> other) const {
-        const resumed_call call(found.lanes, found.place);
-        add_values(at(other.key), detail::counted<Chunk, Other, Sink>(count, values), sink, 0);
+                                          Where threshold_or_key = 0) const {
+        add_values(detail::counted<Chunk, Key, Sink>(count, values), sink, threshold_or_key);
     }
 
     keyed_groups<Key> found;
 
   private:
-    // The same groups, which add to another key.
-    template <typename Other>
-    __device__ __forceinline__ keyed_groups<Other> at(Other other_key) const {
+    template <typename Values, typename Sink>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink, int threshold) const {
+        add_to(found, values, sink, threshold);
+    }
+    template <typename Values, typename Sink, typename Other>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
+                                               at_key<Other> other) const {
         static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
+        const resumed_call call(found.lanes, found.place);
         detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
-                        (unsigned long long)(found.key), (unsigned long long)(other_key), true);
+                        (unsigned long long)(found.key), (unsigned long long)(other.key), true);
         if (found.one_key)
-            other_key = __shfl_sync(all_lanes, other_key, int(lowest_lane(found.active_lanes)));
-        return {found, other_key};
+            other.key = __shfl_sync(all_lanes, other.key, int(lowest_lane(found.active_lanes)));
+        add_to(keyed_groups<Other>{found, other.key}, values, sink, 0);
     }
 
     template <typename Groups, typename Values, typename Sink>
-    static __device__ __forceinline__ void add_values(Groups groups, const Values &values, const Sink &sink,
-                                                      int balance_threshold) {
+    static __device__ __forceinline__ void add_to(Groups groups, const Values &values, const Sink &sink,
+                                                  int balance_threshold) {
         detail::check_tree<Values, decltype(groups.key), Sink>();
         const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
         detail::check_call(groups.active, groups.key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;
-        if (count_lanes(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {
+        if (__popc(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {
             if (!sums_all && groups.active)
                 values.each(true, sink, plain_commit<decltype(groups.key)>{groups.key});
             return;
@@ -170,7 +163,7 @@ struct lane_groups {
             return;
         }
         if (balance_threshold > 2) {
-            groups.summed = groups.summed && count_lanes(groups.group) >= balance_threshold;
+            groups.summed = groups.summed && __popc(groups.group) >= balance_threshold;
             groups.leads = groups.leads && groups.summed;
             if (groups.lanes == all_lanes) groups.leaders = __ballot_sync(all_lanes, groups.leads);
             if (int(groups.largest_size) < balance_threshold)

@@ -214,6 +214,8 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
 //   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
+//   Aligned       4 or 8: base and stride are aligned to so many values, which one atomic adds where there are vector
+//                 atomics (aligned_record)
 // Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
 // Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic per value, native
 // where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
@@ -221,15 +223,25 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 //     const distwar::record_of_pairs<__half2> sink = {sums, 1};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1.0f, 2.0f), sink);
 //     // sums: 16, 32, 16, 32
-template <typename Pair, scope S = scope::device>
+template <typename Pair, scope S = scope::device, int Aligned = 2>
 struct record_of_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     detail::stride_type stride;
+    static constexpr int values_of_a_request = Aligned > 2 ? Aligned : 1; // see tree.cuh
 
     template <typename Key, int K>
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
+        if constexpr (Aligned > 2 && K % 2 == 0) {
+            Pair pairs[K / 2];
+            DISTWAR_UNROLL
+            for (int i = 0; i < K / 2; ++i)
+                pairs[i] =
+                    detail::half_type<detail::half_of<Pair>>::rounded({values[2 * i], values[2 * i + 1]});
+            aligned_record<Pair, S>{base, stride}.add(key, pairs);
+            return;
+        }
         Pair *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
         for (int i = 0; i < K / 2; ++i)
@@ -249,9 +261,9 @@ struct record_of_pairs {
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
 // A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
-// value belongs to; -0.0 is added to the other, which changes no number. For one value at a time, and for records of
-// any alignment. The pair that reaches beyond the array takes a compare-and-swap.
-//   base, stride, count  the same in all lanes; the array has `count` values, stride >= K, key >= 0
+// value belongs to; -0.0 is added to the other, which changes no number and leaves NaN a NaN. For one value at a time, and
+// for records of any alignment. A value whose pair reaches beyond the array takes a compare-and-swap of its own 2 bytes.
+//   base, stride, count  the same in all lanes; all `count` values of the array are of this type, stride >= K, key >= 0
 // Cost: K atomics, native where that of a pair is.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::record_of_halves<__half> sink = {sums, 1, 4};
@@ -260,7 +272,7 @@ __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
 template <typename Half, scope S = scope::device>
 struct record_of_halves {
     using pair = detail::pair_of<Half>;
-    static_assert(detail::sink_of<Half, S>::is_right);
+    using memory = typename detail::sink_of<Half, S>::memory;
     Half *base;
     detail::stride_type stride;
     long long count;

@@ -122,12 +122,10 @@ struct hot_slots {
         detail::sync_block();
         for (int i = block_rank(); i < N * K; i += block_size()) {
             const T total = sum[i / K][i % K];
-            sum[i / K][i % K] = T(0);
             if (total != T(0)) to.add_one(Key((state[i / K] >> 1) - 1), i % K, total);
         }
         detail::sync_block();
-        for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
-        detail::sync_block();
+        clear();
     }
 
     // What hot_sink calls.

@@ -13,11 +13,10 @@
 //     if (valid) sorted[first_of[bucket] + slot] = element;
 //
 //     // Take as much of a pool as this lane needs.
-//     const distwar::uniform_key one_counter = {0};
-//     const unsigned begin = distwar::fetch_add(distwar::all_lanes, needed > 0, one_counter, needed, &used);
+//     const unsigned begin = distwar::fetch_add(distwar::all_lanes, needed > 0, distwar::uniform_key{0}, needed, &used);
 //
-// Example: lanes 3, 5 and 6 add 10, 20 and 30 to a counter that holds 100. They get 100, 110 and 130. The
-// counter then holds 160, after one atomic.
+// Order: the lanes of a warp with one key get rising values, lane 0 first. Which warp comes first, and which key of a warp,
+// changes from run to run: what a call returns is not_guaranteed, the counters afterwards are gpu_to_gpu (sink.cuh).
 #ifndef DISTWAR_QUEUE_CUH
 #define DISTWAR_QUEUE_CUH
 
@@ -66,7 +65,7 @@ __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *c
 //   counters   integers of 4 or 8 bytes, aligned, in global or shared memory; the same pointer in all of `lanes`
 //   S          the scope of the atomics, which are relaxed
 // Result: as above in active lanes; not defined in inactive ones. A group adds by one atomic: no other thread
-// adds between its lanes. The order of the groups is not defined.
+// adds between its lanes.
 // Errors: none at run time.
 // Cost (shuffles of 8-byte values count twice):
 //   always               1 vote; nothing else if no lane is active
@@ -100,8 +99,8 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
             if (lane >= unsigned(distance)) sum[0] += other;
         }
     } else {
-        const unsigned size = detail::is_uniform<Key> ? unsigned(count_lanes(active_lanes))
-                                                      : detail::largest(lanes, unsigned(count_lanes(group)));
+        const unsigned size = detail::is_uniform<Key> ? unsigned(__popc(active_lanes))
+                                                      : detail::largest(lanes, unsigned(__popc(group)));
         detail::segmented_sum<false>(lanes, detail::next_below(group), size, sum, add{});
     }
     const unsigned last = active ? detail::highest_lane(group) : lane;
@@ -123,10 +122,10 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;
-    const unsigned lane = lane_id(), first = active ? lowest_lane(group) : lane;
+    const unsigned lane = lane_id(), first = active ? detail::lowest_lane(group) : lane;
     T *const counter = counters + size_t(detail::plain_key(key));
-    const bits before = detail::add_once<S>(lanes, active, counter, lane, first, bits(count_lanes(group)));
-    return T(before + bits(count_lanes(detail::lanes_below(group))));
+    const bits before = detail::add_once<S>(lanes, active, counter, lane, first, bits(__popc(group)));
+    return T(before + bits(__popc(detail::lanes_below(group))));
 }
 
 // Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's slot. The

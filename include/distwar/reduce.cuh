@@ -50,7 +50,9 @@
 //   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
 //     the device, or the one that the sink names (sink.cuh).
 //   - Other threads see the sums as they see any atomicAdd.
-//   - The order of the floating-point additions is undefined, unless a call defines it.
+//   - The order of the floating-point additions is undefined, unless a call defines it. Sums of integers have the same
+//     bits in any order: require<determinism::gpu_to_gpu>(sink) compiles for those sinks alone (sink.cuh).
+//   - A sum of 8-byte integers in shared memory is not to be read before a barrier: it is two additions (atomic.cuh).
 //
 // Undefined
 //   - a lane of `lanes` that does not make the call, or passes another mask or threshold
@@ -144,22 +146,15 @@ template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
                                                  const Sink &sink, int balance_threshold) {
     using plain = plain_key_of<Key>;
-    const plain_commit<plain> plainly = {detail::plain_key(key)};
-    if (lanes != all_lanes) {
-        if (active) values.each(true, sink, plainly);
-        return;
-    }
-    const unsigned active_lanes = __ballot_sync(all_lanes, active);
-    if (active_lanes == 0) return;
-    plain shared;
-    if (count_lanes(active_lanes) < balance_threshold ||
-        !detail::share_one_key(all_lanes, active_lanes, active, key, shared)) {
-        if (active) values.each(true, sink, plainly);
-        return;
-    }
-    values.each(
-        active, sink,
-        butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), detail::plain_key(key)});
+    plain shared = detail::plain_key(key);
+    const unsigned active_lanes = lanes == all_lanes ? __ballot_sync(all_lanes, active) : 0;
+    if (lanes == all_lanes && active_lanes == 0) return;
+    if (lanes == all_lanes && __popc(active_lanes) >= balance_threshold &&
+        detail::share_one_key(all_lanes, active_lanes, active, key, shared))
+        values.each(active, sink,
+                    butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), shared});
+    else if (active)
+        values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
 }
 
 // ---- reduce_serial, and reduce_tree: one tree for all values (tree.cuh)
@@ -182,7 +177,7 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
     groups.active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
+    if (__popc(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
         if (!sums_all && active) values.each(true, sink, plain_commit<plain>{groups.key});
         return;
     }
@@ -217,26 +212,76 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
 
 // ---- reduce
 
-// The active lanes with the caller's key, or some of them. What a match costs grows with the number of different keys:
-// 2.2 cycles of an SM for each, 70 for 32. Where neighbouring lanes hold neighbouring keys, plain atomics of a warp
-// coalesce and take half of that. So if the keys rise by one within all pairs or fours of lanes, each lane searches for
-// key - place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different
-// places are then not found; each place commits.
+// Whether the keys of a whole warp differ, if neighbours do. 15 shuffles take about 16 cycles of an SM and find what a
+// match of 32 different keys finds in 70. Keys that come twice mostly do so within the first five distances, after which
+// the match follows. An inactive lane may have the key of an active one: then the match tells.
+template <typename Key>
+__device__ __forceinline__ bool all_differ(bool active, Key key) {
+    const int lane = int(lane_id());
+#if DISTWAR_PTX
+#pragma unroll 1
+#endif
+    for (int distance = 2; distance <= 16; distance += 5) { // round the warp two lanes are at most 16 apart
+        bool equal = false;
+        DISTWAR_UNROLL
+        for (int i = 0; i < 5; ++i)
+            equal =
+                __shfl_sync(all_lanes, key, lane + distance + i) == key || equal; // lane n is lane n mod 32
+        if (__any_sync(all_lanes, active && equal)) return false;
+    }
+    return true;
+}
+
+// What a match costs grows with the number of different keys: 2.2 cycles of an SM for each, 70 for 32. Plain atomics take
+// less where their lanes have neighbouring addresses, or where a kernel does little else. So the calls of one value look
+// first whether the keys rise by one from lane to lane. Within all pairs or fours of lanes: each lane searches for key -
+// place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different places are
+// then not found; each place commits.
+template <typename Key>
+__device__ __forceinline__ unsigned lanes_at_place(bool fours, Key key) {
+    const unsigned place = lane_id() % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
+    return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place;
+}
+
+// The active lanes with the caller's key, or some of them.
 template <int K, typename Key>
 __device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes,
                                                  Key key) {
     if (K == 1 && lanes == all_lanes) {
-        using bits = bits_of<Key>;
         const unsigned lane = lane_id();
         const Key before = __shfl_up_sync(all_lanes, key, 1);
-        const bool rises = !active || bits(key) - bits(before) == 1;
-        if (__all_sync(all_lanes, rises || lane % 2 == 0)) {
-            const bool fours = __all_sync(all_lanes, rises || lane % 4 == 0);
-            const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
-            return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
-        }
+        const bool rises = !active || bits_of<Key>(key) - bits_of<Key>(before) == 1;
+        if (__all_sync(all_lanes, rises || lane % 2 == 0))
+            return detail::lanes_at_place(__all_sync(all_lanes, rises || lane % 4 == 0), key) & active_lanes;
     }
     return __match_any_sync(lanes, key) & active_lanes;
+}
+
+// The same for one value that is no packed pair, whose keys are mostly those of single lanes. Whether two active lanes may
+// have one key, the same in all lanes; if so, active_lanes and group are set. There is nothing to sum if keys rise by one
+// everywhere, which one shuffle and one vote tell, and no match if all keys differ. A grid of pairs has neighbours in its
+// fours, and would pay for both tests: 2 to 4% of its time.
+template <typename Key>
+__device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, Key key,
+                                                  unsigned &active_lanes, unsigned &group) {
+    Key before = key;
+    unsigned breaks = all_lanes; // lanes whose key is not that of the lane before and one
+    if (lanes == all_lanes) {
+        before = __shfl_sync(all_lanes, key, int(lane_id()) + 31); // of lane 0 the last
+        breaks = __ballot_sync(all_lanes, active && bits_of<Key>(key) - bits_of<Key>(before) != 1);
+        if ((breaks & 0xfffffffe) == 0) return false;
+    }
+    active_lanes = __ballot_sync(lanes, active);
+    if ((active_lanes & (active_lanes - 1)) == 0) return false; // at most one is active
+    if ((breaks & 0xaaaaaaaa) == 0) {
+        group = detail::lanes_at_place((breaks & 0xeeeeeeee) == 0, key) & active_lanes;
+        return true;
+    }
+    if (lanes == all_lanes && !__any_sync(all_lanes, active && key == before) &&
+        detail::all_differ(active, key))
+        return false;
+    group = __match_any_sync(lanes, key) & active_lanes;
+    return true;
 }
 
 // Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics.
@@ -246,11 +291,23 @@ __device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, un
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
                                                  const Sink &sink) {
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    if (active_lanes == 0) return;
-    const unsigned lane = lane_id(), group = detail::lanes_to_sum<K>(lanes, active, active_lanes, key);
-    const bool leads = active && (group & ((1u << lane) - 1)) == 0;
-    const unsigned leaders = __ballot_sync(lanes, leads);
+    unsigned active_lanes = 0, group = 0, leaders;
+    bool leads = active;
+    if constexpr (K == 1 && !is_packed<T>) {
+        if (detail::find_lanes_to_sum(lanes, active, key, active_lanes, group)) {
+            const bool is_first = detail::lanes_below(group) == 0;
+            leads = active && is_first;
+            leaders = __ballot_sync(lanes, leads);
+        } else {
+            leaders = active_lanes;
+        }
+    } else {
+        active_lanes = __ballot_sync(lanes, active);
+        if (active_lanes == 0) return;
+        group = detail::lanes_to_sum<K>(lanes, active, active_lanes, key);
+        leads = active && (group & ((1u << lane_id()) - 1)) == 0;
+        leaders = __ballot_sync(lanes, leads);
+    }
     if (leaders == active_lanes) {
         if (active) sink.add(key, val);
         return;
@@ -294,8 +351,11 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
 //   always                1 vote; nothing else if no lane is active
-//   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ. K = 1 in a whole
-//                         warp: also 1 shuffle and 1 vote, another vote where all pairs of lanes hold neighbouring keys
+//   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ
+//   K = 1, whole warp     before both 1 shuffle, 1 vote; nothing else but an atomic instruction if the keys rise by one, or
+//                         at most one lane is active. Unless keys rise within pairs: 1 vote; if no neighbours are equal also
+//                         5, 10 or 15 shuffles and a vote for 5, and after 15 nothing else but an atomic instruction
+//   K = 1, a packed pair  also 1 shuffle, 1 vote, and another vote where keys rise within pairs
 //   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
 //   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
 //                         group; K atomic instructions
@@ -442,11 +502,6 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const float val[2] = {1, float(lane)};
-//     distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, lane < 24, lane / 16, val,
-//                                              distwar::record<float>{sums, 2});
-//     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
@@ -472,16 +527,9 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 //           as by the call with `count` as K. The last chunk is padded; padding is never committed
 // Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call,
 // without its search for the groups: for the tree tree_shuffles(Chunk) shuffles for each key.
-// On sm_90, one key, a record, beside the values themselves:
-//
-//     Chunk   instructions per chunk (value)   registers of a kernel that does nothing else
-//     8       57 (7.1)                         30
-//     16      88 (5.5)                         32
-//     32      152 (4.8)                        48
-//     array of 65, 100, 128 values             48, 80, 113
-//
-// Nothing is spilled. One lane alone (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink
-// has them, the last chunk one by one.
+// On sm_90, one key, a record, beside the values themselves: a chunk of 8, 16, 32 values takes 57, 88, 152 instructions
+// and 30, 32, 48 registers, an array of 65, 100, 128 values 48, 80, 113 registers. Nothing is spilled. One lane alone
+// (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink has them, the last one by one.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto value_of = [&](int k) { return k * lane; };
 //     distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});

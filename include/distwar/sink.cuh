@@ -13,7 +13,7 @@
 //
 // T is float, double or an integer of 4 or 8 bytes; with half.cuh also half, bfloat16, half2 or bfloat162. Sums of
 // unsigned integers wrap; those of signed ones must fit. The values have the type in memory, but float for half and
-// bfloat16. Sinks of double take float values, too. Addresses are aligned to their type, in global or shared memory.
+// bfloat16. Sinks of double take float values, too, and those of unsigned 8 bytes unsigned ones. Addresses are aligned to their type, in global or shared memory.
 // base and stride are the same in all lanes, inactive ones included; a stride is any integer, key >= 0.
 //
 // pointers, record and planes take an operator in place of the sum after T, and a scope after that (atomic.cuh):
@@ -37,6 +37,7 @@
 //     from(first) const             optional, for calls in chunks (values.cuh): the sink of the values from
 //                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
 //                                   add(). Without it the lane calls add_one for each value
+//     using memory = int            optional, for `require`: it adds to integers of this type alone
 // Whether a sink of your own lies in shared memory reduce does not look: in_shared(sink) says it.
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
@@ -44,6 +45,9 @@
 #include "atomic.cuh"
 
 namespace distwar {
+
+// When a sum has the same bits, in CCCL's words: never for sure, in every run on one GPU, on every GPU.
+enum class determinism { not_guaranteed, run_to_run, gpu_to_gpu };
 
 namespace detail {
 
@@ -66,6 +70,13 @@ struct operator_of<Sink, void_type<typename Sink::op>> {
 };
 template <typename Sink>
 using sink_operator = typename operator_of<Sink>::type;
+
+// Whether a sink says by its member type `memory` that it adds to integers: then no order changes what they hold.
+template <typename Sink, typename = void>
+inline constexpr bool is_order_free = false;
+template <typename Sink>
+inline constexpr bool is_order_free<Sink, void_type<typename Sink::memory>> =
+    is_integer<typename Sink::memory>;
 
 // What the library knows of its own sinks:
 //   values_of_sink    the number of values of a sink that fixes it, else 0
@@ -150,7 +161,7 @@ struct sink_of {
                   "distwar: a sink takes float, double or integers of 4 or 8 bytes; with half.cuh "
                   "also __half, __nv_bfloat16, __half2 and __nv_bfloat162");
     static_assert(is_scope<S>, "distwar: the scope of a sink is block, device or system");
-    static constexpr bool is_right = true;
+    using memory = T;
 };
 
 // What a lane contributes: its value, or what changes nothing if the lane is inactive. For a minimum or a maximum also
@@ -191,7 +202,7 @@ template <int K, typename T, typename Op = add, scope S = scope::device>
 struct pointers {
     using op = Op;
     static_assert(K >= 1, "distwar: a sink takes at least one value");
-    static_assert(detail::sink_of<T, S>::is_right);
+    using memory = typename detail::sink_of<T, S>::memory;
     T *address[K];
 
     template <typename Key, int Count, typename V>
@@ -212,7 +223,7 @@ __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)),
 template <typename T, typename Op = add, scope S = scope::device>
 struct record {
     using op = Op;
-    static_assert(detail::sink_of<T, S>::is_right);
+    using memory = typename detail::sink_of<T, S>::memory;
     T *base;
     detail::stride_type stride;
 
@@ -239,7 +250,7 @@ __host__ __device__ record(T *, Stride)->record<T>;
 template <typename T, typename Op = add, scope S = scope::device>
 struct planes {
     using op = Op;
-    static_assert(detail::sink_of<T, S>::is_right);
+    using memory = typename detail::sink_of<T, S>::memory;
     T *base;
     detail::stride_type stride;
 
@@ -274,7 +285,7 @@ template <typename T = float, scope S = scope::device>
 struct aligned_record {
     static_assert(detail::is_same<T, float> || detail::is_packed<T>,
                   "distwar: aligned_record takes float; with half.cuh also __half2 and __nv_bfloat162");
-    static_assert(detail::sink_of<T, S>::is_right);
+    using memory = typename detail::sink_of<T, S>::memory;
     T *base;
     detail::stride_type stride;
     static constexpr int values_of_a_request = DISTWAR_HAS_VECTOR_RED ? 4 : 1; // see tree.cuh
@@ -333,7 +344,7 @@ template <typename Op, scope S, typename T, int... Counts>
 struct fields_with {
     using op = Op;
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
-    static_assert(detail::sink_of<T, S>::is_right);
+    using memory = typename detail::sink_of<T, S>::memory;
     static constexpr int parts = sizeof...(Counts);
     static constexpr int values = (0 + ... + detail::values_of_part(Counts));
     static constexpr bool some_may_be_null = (false || ... || (Counts < 0));
@@ -406,6 +417,20 @@ struct strides_of<fields_with<Op, S, T, Counts...>> {
     }
 };
 } // namespace detail
+
+// The sink, if what it holds in the end has the same bits as often as Level says, whatever call adds to it. Integers do: no
+// order changes their sums, minima, bits or products. Another sink does not compile; reduce_fixed adds floats to integers.
+// Cost: none.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto sink = distwar::require<distwar::determinism::gpu_to_gpu>(distwar::record<int>{sums, 1});
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, lane, sink);
+//     // sums: 120, 376
+template <determinism Level, typename Sink>
+__device__ __forceinline__ Sink require(const Sink &sink) {
+    static_assert(Level == determinism::not_guaranteed || detail::is_order_free<Sink>,
+                  "distwar: only sinks of integers hold a level; reduce_fixed adds floats to them");
+    return sink;
+}
 
 } // namespace distwar
 

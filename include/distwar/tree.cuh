@@ -54,33 +54,20 @@ __host__ __device__ constexpr int tree_shuffles(int K) {
 inline constexpr int max_values_by_redux = 3;
 template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = is_integer<T> && sizeof(T) == 4 && K <= max_values_by_redux &&
-                                           (architecture == 0 || architecture >= 800) &&
+                                           (architecture == 0 || architecture >= 800) && !DISTWAR_CLANG &&
                                            !is_same<Op, multiply>;
-// The reduction of an int or unsigned over the warp. PTX for clang, which up to 19 lacks these functions.
-#if DISTWAR_CLANG
-#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
-    template <typename T>                                                                                    \
-    __device__ __forceinline__ T redux(T given, Op) {                                                        \
-        T result;                                                                                            \
-        if constexpr (is_same<T, int>)                                                                       \
-            asm volatile("redux.sync." of_int " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));           \
-        else                                                                                                 \
-            asm volatile("redux.sync." of_unsigned " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));      \
-        return result;                                                                                       \
-    }
-#else
-#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
+// The reduction of an int or unsigned over the warp, by functions that clang up to 19 lacks.
+#define DISTWAR_REDUX(Op, call)                                                                              \
     template <typename T>                                                                                    \
     __device__ __forceinline__ T redux(T given, Op) {                                                        \
         return T(call(all_lanes, given));                                                                    \
     }
-#endif
-DISTWAR_REDUX(add, __reduce_add_sync, "add.s32", "add.u32")
-DISTWAR_REDUX(minimum, __reduce_min_sync, "min.s32", "min.u32")
-DISTWAR_REDUX(maximum, __reduce_max_sync, "max.s32", "max.u32")
-DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.b32", "and.b32")
-DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.b32", "or.b32")
-DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.b32", "xor.b32")
+DISTWAR_REDUX(add, __reduce_add_sync)
+DISTWAR_REDUX(minimum, __reduce_min_sync)
+DISTWAR_REDUX(maximum, __reduce_max_sync)
+DISTWAR_REDUX(bit_and, __reduce_and_sync)
+DISTWAR_REDUX(bit_or, __reduce_or_sync)
+DISTWAR_REDUX(bit_xor, __reduce_xor_sync)
 #undef DISTWAR_REDUX
 
 // Steps Step..End - 1 of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in

@@ -16,20 +16,13 @@ struct value_list {
     T of[K];
 };
 
-// Whether a V has the member y, z or w.
-#define DISTWAR_HAS(member)                                                                                  \
-    template <typename V, typename = void>                                                                   \
-    inline constexpr bool has_##member = false;                                                              \
-    template <typename V>                                                                                    \
-    inline constexpr bool has_##member<V, void_type<decltype(declared<V>().member)>> = true;
-DISTWAR_HAS(y)
-DISTWAR_HAS(z)
-DISTWAR_HAS(w)
-#undef DISTWAR_HAS
+// Whether a V is a vector of CUDA: it has a member y.
+template <typename V, typename = void>
+inline constexpr bool is_vector = false;
+template <typename V>
+inline constexpr bool is_vector<V, void_type<decltype(declared<V>().y)>> = !is_packed<V>;
 
 // Count and type of the values in a V: itself, an array, or a vector of CUDA.
-template <typename V>
-inline constexpr bool is_vector = has_y<V> && !is_packed<V>;
 template <typename V, bool IsVector = is_vector<V>>
 struct parts_of {
     using type = V;
@@ -43,7 +36,7 @@ struct parts_of<V[N], false> {
 template <typename V>
 struct parts_of<V, true> {
     using type = decltype(V::x);
-    static constexpr int count = has_w<V> ? 4 : has_z<V> ? 3 : 2;
+    static constexpr int count = int(sizeof(V) / sizeof(type));
 };
 
 // Write the values of `given` from `at` on and return the place behind them.
@@ -52,8 +45,8 @@ __device__ __forceinline__ T *fill(T *at, const V &given) {
     static_assert(is_same<typename parts_of<V>::type, T>, "distwar: the values of a list have one type");
     if constexpr (is_vector<V>) {
         *at++ = given.x, *at++ = given.y;
-        if constexpr (has_z<V>) *at++ = given.z;
-        if constexpr (has_w<V>) *at++ = given.w;
+        if constexpr (parts_of<V>::count > 2) *at++ = given.z;
+        if constexpr (parts_of<V>::count > 3) *at++ = given.w;
     } else {
         *at++ = given;
     }
@@ -238,19 +231,15 @@ __device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const v
 }
 
 // The values of a call with a number of them known at run time, checked.
-template <int Chunk, int K, typename T>
-__device__ __forceinline__ array_values<Chunk, true, K, T> some_of(int count, const T (&val)[K]) {
-    return {val, count};
-}
 template <int Chunk, typename ValueOf>
-__device__ __forceinline__ called_values<Chunk, ValueOf> some_of(int count, const ValueOf &value_of) {
-    return {value_of, count};
-}
+struct some_values : called_values<Chunk, ValueOf> {};
+template <int Chunk, typename T, int K>
+struct some_values<Chunk, T[K]> : array_values<Chunk, true, K, T> {};
 template <int Chunk, typename Key, typename Sink, typename Values>
 __device__ __forceinline__ auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
-    const auto some = detail::some_of<Chunk>(count, values);
+    const some_values<Chunk, Values> some = {{values, count}};
     using type = typename decltype(some)::type;
     if constexpr (!is_same<type, void>) {
         static_assert(is_value<type>, "distwar: values are float, double or integers of 4 or 8 bytes");

@@ -33,15 +33,6 @@ __device__ __forceinline__ unsigned lane_id() {
 #endif
 }
 
-// The lowest lane of the set, which must not be empty.
-__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
-    return unsigned(__ffs(int(set))) - 1;
-}
-
-__device__ __forceinline__ int count_lanes(unsigned set) {
-    return __popc(set);
-}
-
 namespace detail {
 
 // The type traits of the library. cuda/std has them, but NVRTC finds it only with a path to CCCL, and including it
@@ -238,6 +229,11 @@ __device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
     }
 }
 
+// The lowest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
+    return unsigned(__ffs(int(set))) - 1;
+}
+
 // The lanes of the set below the caller.
 __device__ __forceinline__ unsigned lanes_below(unsigned set) {
     return set & ((1u << lane_id()) - 1);
@@ -281,12 +277,8 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned gi
     return found;
 }
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#if DISTWAR_CLANG || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800) // clang 16 has no __reduce_max_sync
     return detail::largest_by_votes(lanes, given);
-#elif DISTWAR_CLANG
-    unsigned result; // PTX, because clang 16 has no __reduce_max_sync
-    asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(given), "r"(lanes) : "memory");
-    return result;
 #else
     return __reduce_max_sync(lanes, given);
 #endif

@@ -60,20 +60,21 @@ __global__ void scatter_after(const int *row_of, const float3 *value_of, int cou
     // [end]
 }
 
-__global__ void edges_before(const int *first, const int *target, const float *rank, int vertices,
-                             float *sums) {
+__global__ void edges_before(const int *first, const int *, const int *target, const float *rank,
+                             int vertices, int, float *sums) {
     const int v = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (v >= vertices) return;
+    // [edges before]
     for (int e = first[v]; e < first[v + 1]; ++e) atomicAdd(&sums[target[e]], rank[v]);
+    // [end]
 }
-__global__ void edges_after(const int *first, const int *target, const float *rank, int vertices,
-                            float *sums) {
-    const int v = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const int begin = v < vertices ? first[v] : 0, end = v < vertices ? first[v + 1] : 0;
+__global__ void edges_after(const int *, const int *source, const int *target, const float *rank, int,
+                            int edges, float *sums) {
+    const int e = int(blockIdx.x * blockDim.x + threadIdx.x);
     // [edges after]
-    for (int e = begin; __any_sync(distwar::all_lanes, e < end); ++e) // as often as the longest needs
-        distwar::reduce(distwar::all_lanes, e < end, e < end ? target[e] : 0, e < end ? rank[v] : 0.0f,
-                        distwar::record<float>{sums, 1});
+    const bool active = e < edges;
+    distwar::reduce(distwar::all_lanes, active, active ? target[e] : 0, active ? rank[source[e]] : 0.0f,
+                    distwar::record<float>{sums, 1});
     // [end]
 }
 
@@ -87,6 +88,20 @@ __global__ void smallest_after(const int *box_of, const int *depth_of, int count
     // [smallest after]
     distwar::reduce(distwar::all_lanes, active, active ? box_of[i] : 0, active ? depth_of[i] : 0,
                     distwar::record<int, distwar::minimum>{nearest, 1});
+    // [end]
+}
+
+__global__ void counts_before(const int *row_of, int count, int *counts) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count) atomicAdd(&counts[row_of[i]], 1);
+}
+__global__ void counts_after(const int *row_of, int count, int *counts) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < count;
+    // [level]
+    constexpr auto level = distwar::determinism::gpu_to_gpu;
+    distwar::reduce(distwar::all_lanes, active, active ? row_of[i] : 0, 1,
+                    distwar::require<level>(distwar::record<int>{counts, 1}));
     // [end]
 }
 
@@ -167,7 +182,7 @@ void expect_same(std::vector<T> start, void (*before)(Given...), void (*after)(G
 TEST(Tasks, AfterDoesWhatBeforeDid) {
     const shared_array<int> row_of(some_rows());
     std::vector<float3> values;
-    std::vector<int> depths, ends;
+    std::vector<int> depths, ends, sources;
     std::vector<float> ranks;
     for (int i = 0; i < N; ++i) {
         values.push_back({float(i % 5), float(i % 3), 1});
@@ -175,15 +190,18 @@ TEST(Tasks, AfterDoesWhatBeforeDid) {
         ranks.push_back(float(i % 11));
     }
     for (int v = 0; v <= 40; ++v) ends.push_back(v * v % 5 + (ends.empty() ? 0 : ends.back()));
+    for (int v = 0; v < 40; ++v) sources.insert(sources.end(), size_t(ends[v + 1] - ends[v]), v);
     const shared_array<float3> value_of(values);
-    const shared_array<int> depth_of(depths), first(ends);
+    const shared_array<int> depth_of(depths), first(ends), source(sources);
     const shared_array<float> rank(ranks);
     std::vector<item> items;
     for (int j = 0; j < 9; ++j) items.push_back({j % 4, j * 13});
     const shared_array<item> list(items);
     expect_same(std::vector<float>(12), list_before, list_after, list.get(), int(N), float3{1, 2, 3});
     expect_same(std::vector<float>(21), scatter_before, scatter_after, row_of.get(), value_of.get(), int(N));
-    expect_same(std::vector<float>(7), edges_before, edges_after, first.get(), row_of.get(), rank.get(), 40);
+    expect_same(std::vector<float>(7), edges_before, edges_after, first.get(), source.get(), row_of.get(),
+                rank.get(), 40, int(sources.size()));
+    expect_same(std::vector<int>(7), counts_before, counts_after, row_of.get(), int(N));
     expect_same(std::vector<int>(7, 1000), smallest_before, smallest_after, row_of.get(), depth_of.get(),
                 int(N));
 }

@@ -3,12 +3,24 @@
 // as atomic.cuh says.
 
 #include "device_test.cuh"
-#include <algorithm>
-#include <distwar/atomic.cuh>
-#include <gtest/gtest.h>
-#include <limits>
-#include <math.h>
-#include <type_traits>
+#include "numbers.cuh"
+#ifdef __SIMT__
+// simt runs all scopes alike, so the functions that the headers call are counted by name; tests/codegen looks for the scope
+// of each sink in the instructions.
+#include <atomic>
+std::atomic<int> calls_at_scope[3]; // by distwar::scope
+#define COUNTED(scope, function) ((void)++calls_at_scope[scope], function)
+#define atomicAdd(...) COUNTED(1, atomicAdd(__VA_ARGS__))
+#define atomicAdd_block(...) COUNTED(0, atomicAdd_block(__VA_ARGS__))
+#define atomicAdd_system(...) COUNTED(2, atomicAdd_system(__VA_ARGS__))
+#define atomicMin(...) COUNTED(1, atomicMin(__VA_ARGS__))
+#define atomicMin_block(...) COUNTED(0, atomicMin_block(__VA_ARGS__))
+#define atomicMin_system(...) COUNTED(2, atomicMin_system(__VA_ARGS__))
+#define atomicCAS(...) COUNTED(1, atomicCAS(__VA_ARGS__))
+#define atomicCAS_block(...) COUNTED(0, atomicCAS_block(__VA_ARGS__))
+#define atomicCAS_system(...) COUNTED(2, atomicCAS_system(__VA_ARGS__))
+#endif
+#include "calls.cuh"
 
 using distwar::add;
 using distwar::maximum;
@@ -23,16 +35,28 @@ using distwar::detail::takes_values;
 static_assert(takes_values<int, int> && takes_values<double, double> && takes_values<double, float>);
 static_assert(!takes_values<float, double> && !takes_values<int, float> && !takes_values<double, int>);
 
+// Calls once(), whose atomics are all of this scope.
+template <typename Launch>
+void run_at([[maybe_unused]] scope of, const Launch &once) {
+#ifdef __SIMT__
+    for (std::atomic<int> &calls : calls_at_scope) calls = 0;
+    once();
+    for (int other = 0; other < 3; ++other) EXPECT_EQ(calls_at_scope[other] != 0, other == int(of)) << other;
+#else
+    once();
+#endif
+}
+
 enum { BLOCKS = 40, BLOCK = 96, THREADS = BLOCKS * BLOCK, TARGETS = 3 };
 
 // ---- atomic_add
 
 // Part `i` of the value of a thread: small integers, whose sums are exact in any order, or of 8 bytes some whose sums carry
-// from the lower word to the upper one.
+// from the lower word to the upper one, small negative ones among them.
 template <typename T>
 __host__ __device__ double part_of(unsigned thread, int i) {
     const double n = double(thread + 1);
-    if (std::is_integral_v<T>) return (std::is_signed_v<T> ? -4294967295.0 : 4294967295.0) * n;
+    if (std::is_integral_v<T>) return (std::is_signed_v<T> && thread % 2 ? -1.0 : 4294967295.0) * n;
     return i == 0 ? n : i == 1 ? -n : double(4 - i);
 }
 template <typename T>
@@ -63,7 +87,13 @@ __global__ void add_each(T *targets) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     if (Shared && threadIdx.x < TARGETS) gathered[threadIdx.x] = T{};
     __syncthreads();
-    distwar::atomic_add<S>((Shared ? gathered : targets) + thread % TARGETS, vector_of<T>::value(thread));
+    T *const to = (Shared ? gathered : targets) + thread % TARGETS;
+    using word =
+        unsigned long long; // of whose sums in shared memory a GPU adds two halves: here simt does, too
+    if constexpr (Shared && S == scope::block && std::is_integral_v<T>)
+        distwar::detail::add_halves(reinterpret_cast<word *>(to), word(vector_of<T>::value(thread)));
+    else
+        distwar::atomic_add<S>(to, vector_of<T>::value(thread));
     __syncthreads();
     if (Shared && threadIdx.x < TARGETS) distwar::atomic_add(targets + threadIdx.x, gathered[threadIdx.x]);
 }
@@ -80,7 +110,11 @@ void check_adds() {
     for (int schedule = 0; schedule < 5; ++schedule) {
         const device_array<T> targets(std::vector<T>(TARGETS, T{}));
         set_schedule(schedule);
-        run(blocks, BLOCK, add_each<S, Shared, T>, targets.get());
+        const auto add = [&] { run(blocks, BLOCK, add_each<S, Shared, T>, targets.get()); };
+        if (Shared && S != scope::device) // the sums of the blocks are added at the scope of the device
+            add();
+        else
+            run_at(S, add);
         const std::vector<T> found = targets.download();
         EXPECT_EQ(memcmp(found.data(), expected.data(), sizeof(T) * TARGETS), 0)
             << "scope " << int(S) << ", shared " << Shared << ", schedule " << schedule;
@@ -103,27 +137,33 @@ TYPED_TEST(AtomicAdd, LosesNothingAtAnyScope) {
 // ---- atomic_update
 
 // Thread t applies op with values[t] to target t % TARGETS and stores the value that it returned.
-template <typename T, typename Op>
+template <scope S, typename T, typename Op>
 __global__ void update(const T *values, T *targets, T *before) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
-    before[thread] = distwar::atomic_update(targets + thread % TARGETS, values[thread], Op{});
+    before[thread] = distwar::atomic_update<S>(targets + thread % TARGETS, values[thread], Op{});
 }
 
-// The values found before must be those of some sequence of updates: the result of each update that changed
-// the target is found by the next one.
+// One block at its scope, more at the others. Targets of 2 bytes share words. The values found before must be those of some sequence of updates: the
+// result of each update that changed the target is found by the next one.
 template <typename T, typename Op>
 void check_contention(const std::vector<T> &values, T initial, std::vector<T> expected) {
     for (int schedule = 0; schedule < 5; ++schedule) {
         const device_array<T> device_values(values), targets(std::vector<T>(TARGETS, initial));
-        const device_array<T> before(std::vector<T>(THREADS, T(0)));
+        const int threads = int(values.size());
+        const device_array<T> before(std::vector<T>(values.size(), T(0)));
+        void (*const kernels[])(const T *, T *, T *) = {
+            update<scope::block, T, Op>, update<scope::device, T, Op>, update<scope::system, T, Op>};
+        const int of = threads == BLOCK ? 0 : 1 + schedule % 2;
         set_schedule(schedule);
-        run(BLOCKS, BLOCK, update<T, Op>, device_values.get(), targets.get(), before.get());
+        run_at(sizeof(T) == 2 ? scope::device : scope(of), [&] { // simt has one of 2 bytes
+            run(threads / BLOCK, BLOCK, kernels[of], device_values.get(), targets.get(), before.get());
+        });
         EXPECT_EQ(targets.download(), expected);
 
         const std::vector<T> found = before.download();
         for (int target = 0; target < TARGETS; ++target) {
             std::vector<T> reached = {initial}, replaced = {expected[target]};
-            for (int thread = target; thread < THREADS; thread += TARGETS) {
+            for (int thread = target; thread < threads; thread += TARGETS) {
                 const T after = Op{}(found[thread], values[thread]);
                 if (after == found[thread]) continue;
                 replaced.push_back(found[thread]);
@@ -142,19 +182,21 @@ using types =
     testing::Types<short, unsigned short, float, double, int, unsigned, long long, unsigned long long>;
 TYPED_TEST_SUITE(AtomicUpdate, types);
 
-TYPED_TEST(AtomicUpdate, LosesNothing) {
+TYPED_TEST(AtomicUpdate, LosesNothingAtAnyScope) {
     using T = TypeParam;
-    std::vector<T> values, sum(TARGETS, T(1)), least(TARGETS, T(5000)), most(TARGETS, T(0));
     draw random(3);
-    for (int thread = 0; thread < THREADS; ++thread) {
-        const T value = T(random.below(4000)); // sums stay below 2^24; some values are zero
-        T &s = sum[thread % TARGETS], &l = least[thread % TARGETS], &m = most[thread % TARGETS];
-        values.push_back(value);
-        s = T(s + value), l = std::min(l, value), m = std::max(m, value);
+    for (const int threads : {int(BLOCK), int(THREADS)}) {
+        std::vector<T> values, sum(TARGETS, T(1)), least(TARGETS, T(5000)), most(TARGETS, T(0));
+        for (int thread = 0; thread < threads; ++thread) {
+            const T value = T(random.below(4000)); // sums stay below 2^24; some values are zero
+            T &s = sum[thread % TARGETS], &l = least[thread % TARGETS], &m = most[thread % TARGETS];
+            values.push_back(value);
+            s = T(s + value), l = std::min(l, value), m = std::max(m, value);
+        }
+        check_contention<T, add>(values, T(1), sum);
+        check_contention<T, minimum>(values, T(5000), least);
+        check_contention<T, maximum>(values, T(0), most);
     }
-    check_contention<T, add>(values, T(1), sum);
-    check_contention<T, minimum>(values, T(5000), least);
-    check_contention<T, maximum>(values, T(0), most);
 }
 
 // Factors whose product is exact in any order. An unsigned product wraps, so any factors will do.
@@ -170,47 +212,6 @@ TYPED_TEST(AtomicUpdate, MultiplyLosesNothing) {
         p = T(p * factors.back());
     }
     check_contention<T, multiply>(factors, T(1), product);
-}
-
-// Compare-and-swap of 2, 4 and 8 bytes at every scope.
-template <scope S, typename T>
-__global__ void count(T *target) {
-    distwar::atomic_update<S>(target, T(1), add{});
-}
-template <typename T>
-void check_scopes() {
-    void (*const kernels[])(T *) = {count<scope::block, T>, count<scope::device, T>, count<scope::system, T>};
-    for (const auto kernel : kernels) {
-        const device_array<T> target(std::vector<T>(1, T(5)));
-        const int blocks = kernel == kernels[0] ? 1 : BLOCKS;
-        set_schedule(1);
-        run(blocks, BLOCK, kernel, target.get());
-        EXPECT_EQ(target.download()[0], T(5 + blocks * BLOCK));
-    }
-}
-TEST(AtomicUpdateOf, EverySizeAtEveryScope) {
-    check_scopes<unsigned short>();
-    check_scopes<short>();
-    check_scopes<float>();
-    check_scopes<int>();
-    check_scopes<double>();
-    check_scopes<long long>();
-}
-
-// A 2-byte update does not change the other half of its word, which other threads update meanwhile.
-__global__ void count_neighbours(unsigned short *targets) {
-    const unsigned place = threadIdx.x % 4;
-    distwar::atomic_update(targets + place, static_cast<unsigned short>(place + 1), add{});
-}
-TEST(AtomicUpdateOf, NeighboursInOneWordDoNotDisturbEachOther) {
-    std::vector<unsigned short> expected;
-    for (int i = 1; i <= 4; ++i) expected.push_back(static_cast<unsigned short>(i * THREADS / 4));
-    for (int schedule = 0; schedule < 20; ++schedule) {
-        const device_array<unsigned short> targets(std::vector<unsigned short>(4, 0));
-        set_schedule(schedule);
-        run(BLOCKS, BLOCK, count_neighbours, targets.get());
-        EXPECT_EQ(targets.download(), expected);
-    }
 }
 
 // A structure of two halves with an operator for each.
@@ -290,12 +291,6 @@ TEST(AtomicUpdateOf, ZeroAndNan) {
 
 // Minima and maxima of every two floats that are special, at every scope.
 template <scope S, typename T>
-__global__ void update_each(const T *values, int count, T *minima, T *maxima) {
-    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
-    distwar::detail::update_in_memory<S>(minima + i * count + j, values[j], minimum{});
-    distwar::detail::update_in_memory<S>(maxima + i * count + j, values[j], maximum{});
-}
-template <scope S, typename T>
 void check_special() {
     using limits = std::numeric_limits<T>;
     T barely_nan = limits::infinity(); // the NaN whose bits follow those of infinity
@@ -306,24 +301,17 @@ void check_special() {
     for (const T value : {T(0), T(1), T(2), limits::max(), limits::min(), limits::denorm_min(),
                           limits::infinity(), limits::quiet_NaN()})
         values.insert(values.end(), {value, -value});
-    const int count = int(values.size());
     std::vector<T> initial;
-    for (int i = 0; i < count * count; ++i)
-        initial.push_back(isnan(values[i / count]) ? T(3) : values[i / count]);
-    const device_array<T> device_values(values), minima(initial), maxima(initial);
-    run(1, unsigned(count * count), update_each<S, T>, device_values.get(), count, minima.get(),
-        maxima.get());
-    const std::vector<T> least = minima.download(), most = maxima.download();
-    for (int i = 0; i < count * count; ++i) {
-        const T old = initial[i], value = values[i % count];
+    for (const T value : values) initial.push_back(isnan(value) ? T(3) : value);
+    check_every_two<S>(initial, values, [](T old, T value, T least, T most) {
         const bool changes = !isnan(value);
-        EXPECT_EQ(least[i], changes ? fmin(old, value) : old) << old << ", " << value;
-        EXPECT_EQ(most[i], changes ? fmax(old, value) : old) << old << ", " << value;
+        EXPECT_EQ(least, changes ? fmin(old, value) : old) << old << ", " << value;
+        EXPECT_EQ(most, changes ? fmax(old, value) : old) << old << ", " << value;
         if (old == 0 && value == 0) { // -0.0 is below 0.0
-            EXPECT_EQ(signbit(least[i]), signbit(old) || signbit(value));
-            EXPECT_EQ(signbit(most[i]), signbit(old) && signbit(value));
+            EXPECT_EQ(signbit(least), signbit(old) || signbit(value));
+            EXPECT_EQ(signbit(most), signbit(old) && signbit(value));
         }
-    }
+    });
 }
 TEST(AtomicUpdateOf, SpecialFloatsIsAMinimumOrAMaximum) {
     check_special<scope::block, float>();

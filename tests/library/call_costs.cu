@@ -109,13 +109,29 @@ TEST(Cost, OfValuesInChunksIsATreeOf16Each) {
 // ---- reduce without a strategy
 
 TEST(OneCallCost, OfFewValues) {
-    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(32))),
-              cost(1, 4, 1, 0, 1, 32)); // all differ, fours of neighbours
+    // 1 shuffle to the neighbour. Votes: for keys that rise, for the active lanes, for equal neighbours, for the leaders.
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(32))), cost(1, 1, 0, 0, 1, 32)); // all rise
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(8))),
+              cost(1 + 2 * 2, 3 + 2, 1, 0, 1, 8)); // fours rise: 2 places of 4 groups, twice
     EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(6))),
-              cost(1 + 3 * 2, 4 + 3, 1, 0, 1, 6)); // 3 pairs, 5 or 6 times
-    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(1))), cost(1 + 1 + 5, 3, 1, 0, 1, 1)); // one key
-    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(16))),
-              cost(1 + 2, 5, 1, 0, 1, 16)); // groups of two: one iteration
+              cost(1 + 3 * 2, 3 + 3, 1, 0, 1, 6)); // 3 pairs, 5 or 6 times
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys_in_turn(1))), cost(1 + 1 + 5, 4, 1, 0, 1, 1)); // one key
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(one_key, 0, 1u << 7)), cost(1, 2, 0, 0, 1, 1));     // one lane
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(one_key, 0, 0)), cost(1, 1, 0, 0, 0, 0));           // none
+    EXPECT_EQ((cost_of<ONE_CALL, 1, RECORD, __half2>(call_of(keys_in_turn(32)))),
+              cost(1, 4, 1, 0, 1, 32)); // by fours
+    // Equal keys are found 5 distances at a time; not found, they are not there.
+    std::vector<int> keys(32);
+    for (int lane = 0; lane < 32; ++lane) keys[lane] = 3 * lane;
+    EXPECT_EQ((cost_of<ONE_CALL, 1>(keys)), cost(1 + 15, 3 + 3, 0, 0, 1, 32));
+    for (int first = 0; first < 32; ++first)
+        for (int distance = 1; distance <= 16; ++distance) {
+            std::vector<int> two = keys;
+            two[(first + distance) % 32] = two[first];
+            const uint64_t looks = uint64_t(distance + 3) / 5;
+            EXPECT_EQ((cost_of<ONE_CALL, 1>(two)), cost(1 + 5 * looks + 2, 3 + looks + 1 + 1, 1, 0, 1, 31))
+                << first << ", " << distance;
+        }
     EXPECT_EQ((cost_of<ONE_CALL, 4>(keys_in_turn(4))),
               cost(3 * 5, 2 + 3, 1, 0, 4, 4 * 4));                                   // of 8: three iterations
     EXPECT_EQ((cost_of<ONE_CALL, 9>(keys_in_turn(1))), cost(1 + 12, 2, 0, 0, 1, 9)); // reduce_tree

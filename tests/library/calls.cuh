@@ -38,22 +38,9 @@ inline warp_call draw_warp_call(draw &random) {
     warp_call call = {};
     call.lanes = 0xffffffff;
     if (random.below(2)) call.lanes = random.below(4) ? random.bits_or_one() : 1u << random.below(32);
-    switch (random.below(6)) {
-    case 0:
-        call.active = 0;
-        break;
-    case 1:
-        call.active = call.lanes & 1u << random.below(32);
-        break;
-    case 2:
-        call.active = call.lanes & random.bits();
-        break;
-    case 3:
-        call.active = call.lanes & (random.bits() | random.bits());
-        break;
-    default:
-        call.active = call.lanes;
-    }
+    const unsigned all = distwar::all_lanes, one = 1u << random.below(32), some = random.bits();
+    const unsigned active[] = {0, one, some, some | random.bits(), all, all};
+    call.active = call.lanes & active[random.below(6)];
     const unsigned keys = random.below(3) ? 1 + random.below(32) : 1;
     const bool in_runs = random.below(2), uneven = random.below(2);
     const unsigned length = 1 + random.below(12); // mean of a run
@@ -401,6 +388,25 @@ void check(draw &random, int count = CALLS) {
                                   calls, values, targets, changed.get());
                           });
     EXPECT_EQ(changed.download()[0], 0u) << "call " << Call << " changed its values, K " << K;
+}
+
+// Calls check(old, value, least, most) for every two of the values in memory and those given.
+template <distwar::scope S, typename T>
+__global__ void update_each(const T *values, int count, T *minima, T *maxima) {
+    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
+    distwar::detail::update_in_memory<S>(minima + i * count + j, values[j], distwar::minimum{});
+    distwar::detail::update_in_memory<S>(maxima + i * count + j, values[j], distwar::maximum{});
+}
+template <distwar::scope S = distwar::scope::device, typename T, typename Check>
+void check_every_two(const std::vector<T> &in_memory, const std::vector<T> &values, const Check &check) {
+    const int count = int(values.size());
+    std::vector<T> initial;
+    for (int i = 0; i < count * count; ++i) initial.push_back(in_memory[size_t(i / count)]);
+    const device_array<T> given(values), minima(initial), maxima(initial);
+    run(1, unsigned(count * count), update_each<S, T>, given.get(), count, minima.get(), maxima.get());
+    const std::vector<T> least = minima.download(), most = maxima.download();
+    for (size_t i = 0; i < initial.size(); ++i)
+        check(initial[i], values[i % size_t(count)], least[i], most[i]);
 }
 
 // The types of a typed test that is one for each of these calls.

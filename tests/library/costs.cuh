@@ -4,6 +4,7 @@
 #define COSTS_CUH
 
 #include "calls.cuh"
+#include <tuple>
 
 struct cost {
     uint64_t shuffles, votes, matches, reductions, instructions, requests; // the last two of atomics
@@ -14,16 +15,12 @@ struct cost {
     explicit cost(const simt_counters &c) // which counts matches and reductions as votes too
         : cost(c.shuffles, c.votes - c.matches - c.reductions, c.matches, c.reductions, c.atomic_instructions,
                c.atomic_requests) {}
-    bool operator==(const cost &other) const {
-        return shuffles == other.shuffles && votes == other.votes && matches == other.matches &&
-               reductions == other.reductions && instructions == other.instructions &&
-               requests == other.requests;
-    }
+    auto all() const { return std::tie(shuffles, votes, matches, reductions, instructions, requests); }
+    bool operator==(const cost &other) const { return all() == other.all(); }
 };
 inline std::ostream &operator<<(std::ostream &out, const cost &c) {
-    return out << c.shuffles << " shuffles, " << c.votes << " votes, " << c.matches << " matches, "
-               << c.reductions << " reductions, " << c.instructions << " atomic instructions, " << c.requests
-               << " requests";
+    return out << "shuffles, votes, matches, redux, atomics, requests: "
+               << testing::PrintToString(c.all());
 }
 
 template <typename... Parameters, typename... Arguments>

@@ -7,6 +7,8 @@
 #include "launch.cuh"
 #include <random>
 #include <stdexcept>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <string>
 #include <vector>
@@ -79,6 +81,16 @@ class draw {
 template <typename T>
 bool same_bits(T a, T b) {
     return memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+// A hash of the bits (FNV-1a), also printed: tests keep those that each GPU, PTX of each architecture and simt must give.
+template <typename T>
+uint64_t printed_hash(const char *what, const std::vector<T> &values) {
+    uint64_t hash = 0xcbf29ce484222325;
+    const auto *const bytes = reinterpret_cast<const unsigned char *>(values.data());
+    for (size_t i = 0; i < values.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+    printf("bits of %s: %016llx\n", what, (unsigned long long)(hash));
+    return hash;
 }
 
 #endif

@@ -149,7 +149,7 @@ void check_append(unsigned lanes, Count capacity) {
     const std::vector<item_of_12_bytes> stored = items.download();
     const std::vector<Count> slot = slots.download(), count = counts.download();
     std::vector<Count> asked(QUEUES, 0), before(QUEUES, 0); // slots of a warp rise
-    std::vector<bool> taken(queues * capacity + 1, false);
+    std::vector<int> owner(queues * capacity + 1, -1);      // the thread whose item lies there
     for (int thread = 0; thread < THREADS; ++thread) {
         if (thread % 32 == 0) before.assign(QUEUES, 0);
         if (!(lanes >> thread % 32 & 1)) {
@@ -167,21 +167,21 @@ void check_append(unsigned lanes, Count capacity) {
             continue;
         }
         ASSERT_LT(slot[thread], capacity);
-        const size_t place = q * capacity + slot[thread];
-        EXPECT_FALSE(taken[place]) << "two items in slot " << slot[thread];
-        taken[place] = true;
+        int &place = owner[q * capacity + slot[thread]];
+        EXPECT_EQ(place, -1) << "two items in slot " << slot[thread];
+        place = thread;
         EXPECT_GE(slot[thread], before[q]) << "not in the order of lanes";
         before[q] = slot[thread] + 1;
-        EXPECT_EQ(stored[place].number, thread);
-        EXPECT_EQ(stored[place].thrice, 3 * thread);
     }
     EXPECT_EQ(count, asked);
     for (int q = 0; q < queues; ++q)
         for (Count i = 0; i < capacity; ++i)
-            EXPECT_EQ(taken[q * capacity + i], i < std::min(asked[q], capacity)) << "slots without holes";
-    EXPECT_EQ(stored.back().number, -1) << "written past the end";
-    for (size_t place = 0; place < stored.size(); ++place)
-        EXPECT_TRUE(taken[place] || stored[place].number == -1);
+            EXPECT_EQ(owner[q * capacity + i] >= 0, i < std::min(asked[q], capacity))
+                << "slots without holes";
+    for (size_t place = 0; place < stored.size(); ++place) { // the last one is past the end
+        EXPECT_EQ(stored[place].number, owner[place]);
+        EXPECT_EQ(stored[place].thrice, owner[place] < 0 ? -1 : 3 * owner[place]);
+    }
 }
 TEST(Append, NeverWritesPastTheCapacity) {
     for (int schedule = 0; schedule < SCHEDULES; ++schedule) {

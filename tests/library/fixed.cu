@@ -83,6 +83,21 @@ TEST(Fixed, AThousandSchedulesGiveOneResult) {
     EXPECT_EQ(results.size(), 1u);
 }
 
+TEST(Fixed, HasTheSameBitsOnEveryGpu) {
+    draw random(33);
+    std::vector<contribution<float>> contributions(6144);
+    for (contribution<float> &one : contributions) {
+        one.key = int(random.below(SOME_KEYS)), one.active = random.below(4) != 0;
+        for (float &value : one.value) {
+            const int drawn = int(random.below(1 << 24)) - (1 << 23);
+            value = ldexpf(float(drawn), -20 - int(random.below(30)));
+        }
+    }
+    const float any_scales[K] = {0x1p30f, 0x1p10f, 1e6f};
+    EXPECT_EQ(printed_hash("reduce_fixed, float", sum(contributions, any_scales, 96).sums),
+              0xfe340abca6f11da1);
+}
+
 #ifndef __CUDACC__
 // The schedules of the last test do change the sums of floats.
 __global__ void add_floats(const contribution<float> *contributions, float *sums) {

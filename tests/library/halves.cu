@@ -88,6 +88,9 @@ TYPED_TEST(Half, TakesEverySumThroughEverySink) {
         check<SERIAL, RECORD, maximum, 2, TypeParam, float>(random);
         check<TREE, RECORD, multiply, 2, TypeParam, float>(random);
         check<ATOMIC, RECORD, maximum, 2, TypeParam, float>(random);
+        check<ATOMIC, RECORD, minimum, 2, TypeParam, float>(random);
+        check<ATOMIC, RECORD, multiply, 2, TypeParam, float>(random);
+        check<TREE, PAIRS, add, 6, TypeParam, float, int, false, scope::system>(random);
     });
 }
 template <call_kind Call, typename Pair>
@@ -185,63 +188,64 @@ TYPED_TEST(Half, RoundsTheValueThenTheSum) {
                 << value << " gave " << found;
 }
 
-// An update of the type itself, by the 2-byte compare-and-swap.
-template <typename T, typename Op>
-__global__ void update(T *targets, Op op) {
-    const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
-    distwar::atomic_update(targets + thread % 3, T(float(thread % 5 / 2 - 1)), op);
+// Threads add 0.5 to value `at` of an array of `count` halves, each one as a pair with the value beside it.
+template <typename T>
+__global__ void add_half(unsigned short *first, int count, int at) {
+    const distwar::record_of_halves<T> sink = {reinterpret_cast<T *>(first), 1, count};
+    sink.add_one(at, 0, 0.5f);
 }
-template <typename T, typename Op>
-std::vector<double> updated(float before, Op op) {
-    const device_array<T> targets(std::vector<T>(4, stored<T>(before)));
-    set_schedule(3);
-    run(5, 45, update<T, Op>, targets.get(), op);
-    std::vector<double> result;
-    for (const T value : targets.download()) result.push_back(number(value));
-    return result;
-}
-TYPED_TEST(Half, IsUpdatedByAnyOperator) {
+// Whatever the array begins and ends with, what lies beside it keeps its bits; in it -0.0, the smallest subnormal and infinity
+// keep theirs, and a NaN stays one.
+TYPED_TEST(Half, RecordsOfHalvesChangeNothingBeside) {
     using T = TypeParam;
-    // each target meets -1 and 0 thirty times, 1 fifteen times
-    EXPECT_EQ((updated<T>(3, add{})), (std::vector<double>{-12, -12, -12, 3}));
-    EXPECT_EQ((updated<T>(5, minimum{})), (std::vector<double>{-1, -1, -1, 5}));
-    EXPECT_EQ((updated<T>(-5, maximum{})), (std::vector<double>{1, 1, 1, -5}));
-    EXPECT_EQ((updated<T>(7, multiply{})), (std::vector<double>{0, 0, 0, 7}));
+    enum { SIZE = 10, THREADS = 8 };
+    const unsigned short infinity = static_cast<unsigned short>(this->infinity), other = infinity + 0x21;
+    const unsigned short kinds[] = {0x8000, 1, infinity, static_cast<unsigned short>(infinity | 0x8003)};
+    for (int kind = 0; kind < 4; ++kind)
+        for (int first = 2; first < 4; ++first)
+            for (int count = 1; count <= 5; ++count)
+                for (int at = 0; at < count; ++at) {
+                    std::vector<unsigned short> memory(SIZE, other); // of another type: a NaN that signals
+                    for (int i = 0; i < count; ++i) memory[first + i] = kinds[kind];
+                    const device_array<unsigned short> device(memory);
+                    set_schedule(1);
+                    run(1, THREADS, add_half<T>, device.get() + first, count, at);
+                    const std::vector<unsigned short> found = device.download();
+                    for (int i = 0; i < SIZE; ++i) {
+                        const double is = number(from_bits<T>(found[i]));
+                        SCOPED_TRACE(testing::Message()
+                                     << kind << ", " << first << ", " << count << ", " << at);
+                        if (kind == 3 && i >= first && i < first + count)
+                            EXPECT_TRUE(std::isnan(is));
+                        else if (i == first + at)
+                            EXPECT_EQ(is, kind == 2 ? INFINITY : THREADS / 2);
+                        else
+                            EXPECT_EQ(found[i], memory[i]);
+                    }
+                }
 }
 
-// Minima and maxima of every two special values: a NaN that is given changes nothing, one in memory stays.
-template <typename Pair>
-__global__ void update_each(const Pair *values, int count, Pair *minima, Pair *maxima) {
-    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
-    distwar::atomic_update(minima + i * count + j, values[j], minimum{});
-    distwar::atomic_update(maxima + i * count + j, values[j], maximum{});
-}
+// A NaN that is given to a pair changes nothing, one in memory stays.
 TYPED_TEST(Half, MinimaAndMaximaOfPairsOfSpecialValues) {
     using Pair = typename TestFixture::pair;
     const float largest = this->is_half ? 65504.0f : 3.3895314e38f;
     const float subnormal = this->is_half ? 5.9604645e-8f : 9.1835496e-41f;
     const std::vector<float> special = {0,         1,  -1,       2,         -2,  largest,   -largest,
                                         subnormal, -1, INFINITY, -INFINITY, NAN, -subnormal};
-    const int count = int(special.size());
-    std::vector<Pair> values, initial;
-    for (int i = 0; i < count; ++i) values.push_back(pair_of<Pair>(special[i], special[(i + 5) % count]));
-    for (int i = 0; i < count * count; ++i) initial.push_back(values[i / count]);
-    const device_array<Pair> device_values(values), minima(initial), maxima(initial);
-    run(1, unsigned(count * count), update_each<Pair>, device_values.get(), count, minima.get(),
-        maxima.get());
-    const std::vector<Pair> least = minima.download(), most = maxima.download();
+    std::vector<Pair> values;
+    for (size_t i = 0; i < special.size(); ++i)
+        values.push_back(pair_of<Pair>(special[i], special[(i + 5) % special.size()]));
     const auto kept = [](double old, double other) { return std::isnan(old) ? float(old) : float(other); };
-    for (int i = 0; i < count * count; ++i) {
-        const Pair old = initial[i], value = values[i % count];
+    check_every_two(values, values, [&](Pair old, Pair value, Pair least, Pair most) {
         const double x = number(old.x), y = number(old.y), other_x = number(value.x),
                      other_y = number(value.y);
-        EXPECT_TRUE(same_number(
-            least[i], pair_of<Pair>(kept(x, std::fmin(x, other_x)), kept(y, std::fmin(y, other_y)))))
+        EXPECT_TRUE(
+            same_number(least, pair_of<Pair>(kept(x, std::fmin(x, other_x)), kept(y, std::fmin(y, other_y)))))
             << testing::PrintToString(old) << "; " << testing::PrintToString(value);
-        EXPECT_TRUE(same_number(
-            most[i], pair_of<Pair>(kept(x, std::fmax(x, other_x)), kept(y, std::fmax(y, other_y)))))
+        EXPECT_TRUE(
+            same_number(most, pair_of<Pair>(kept(x, std::fmax(x, other_x)), kept(y, std::fmax(y, other_y)))))
             << testing::PrintToString(old) << "; " << testing::PrintToString(value);
-    }
+    });
 }
 
 // ---- accuracy: the error of a sum of 32 numbers of [0, 1), over the sum, in units of u: 2^-11, for bfloat16 2^-8

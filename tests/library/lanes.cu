@@ -42,7 +42,7 @@ __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const
     mine.share = distwar::detail::share_one_key(lanes, active, is_active, key, shared);
     mine.share_long = distwar::detail::share_one_key(lanes, active, is_active, long_key, shared_long);
     mine.shared_is_that_of_the_lowest =
-        shared == keys[distwar::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
+        shared == keys[distwar::detail::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
     mine.largest = distwar::detail::largest(lanes, values[lane]);
     mine.largest_by_votes = distwar::detail::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;
@@ -92,18 +92,5 @@ TEST(Lanes, FindEqualKeysAndTheLargestValue) {
     EXPECT_GT(shared, 50);
     EXPECT_LT(shared, 250);
 }
-
-#ifdef __SIMT__
-__global__ void vote_for_the_largest(unsigned *found) {
-    found[threadIdx.x] = distwar::detail::largest_by_votes(distwar::all_lanes, threadIdx.x + 32);
-}
-TEST(Lanes, FindTheLargestValueBySixVotes) {
-    const device_array<unsigned> found(std::vector<unsigned>(32, 0));
-    simt_counters_reset();
-    run(1, 32, vote_for_the_largest, found.get());
-    EXPECT_EQ(simt_counters_read().votes, 6u);
-    EXPECT_EQ(found.download(), std::vector<unsigned>(32, 63));
-}
-#endif
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The full product of masks, numbers of active lanes, numbers of keys and thresholds, for every strategy and
+// The full product of masks, numbers of active lanes, numbers of keys and thresholds, for every strategy, for reduce and
 // many K: every sum is exact, so a lane that is lost or counted twice is found. A GPU runs
 // all cases, simt one of every 1009.
 
@@ -10,6 +10,8 @@
 namespace {
 
 using distwar::strategy;
+constexpr strategy ONE_CALL =
+    strategy::cub; // stands for reduce without a strategy, which has none of this name
 
 enum { MASKS = 12, ACTIVE_COUNTS = 33, KEY_COUNTS = 32, THRESHOLDS = 34 };
 constexpr unsigned CASES = MASKS * ACTIVE_COUNTS * KEY_COUNTS * THRESHOLDS;
@@ -52,12 +54,17 @@ __global__ void __launch_bounds__(BLOCK) try_cases(unsigned stride, float *scrat
         const unsigned keys = 1 + (rest /= THRESHOLDS) % KEY_COUNTS;
         const unsigned count = (rest /= KEY_COUNTS) % ACTIVE_COUNTS;
         const unsigned lanes = mask_of(rest / ACTIVE_COUNTS), active = active_of(lanes, count, number);
-        const auto key_of = [=](unsigned of_lane) { return int(scramble(number ^ of_lane << 20) % keys); };
+        const auto key_of = [=](unsigned of_lane) { // at random, or they rise from lane to lane
+            return int((number % 3 == 0 ? of_lane : scramble(number ^ of_lane << 20)) % keys);
+        };
         if (lanes >> lane & 1) {
             float val[K];
             for (int k = 0; k < K; k++) val[k] = value_of(number, lane, k);
-            distwar::reduce<S>(lanes, active >> lane & 1, key_of(lane), val,
-                               distwar::record<float>{records, K + 1}, threshold);
+            const distwar::record<float> sink = {records, K + 1};
+            if constexpr (S == ONE_CALL)
+                distwar::reduce(lanes, active >> lane & 1, key_of(lane), val, sink);
+            else
+                distwar::reduce<S>(lanes, active >> lane & 1, key_of(lane), val, sink, threshold);
         }
         __syncwarp();
         bool right = true;
@@ -100,6 +107,9 @@ TEST(Product, Bfly) {
 }
 TEST(Product, Tree) {
     try_all<strategy::tree, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 31, 32, 33, 48, 64>();
+}
+TEST(Product, OneCall) {
+    try_all<ONE_CALL, 1, 4, 9>();
 }
 
 } // namespace

@@ -66,6 +66,8 @@ TYPED_TEST(Sinks, MayBeOfEveryKind) {
         check<Call, ALIGNED, add, 7, float>(random);
         check<Call, ALIGNED, add, 9, float>(random);
         check<Call, ALIGNED, add, 14, float>(random);
+        check<Call, sink_in_turn<Call, 0>, add, 6, double, double, int, false, scope::block>(random);
+        check<Call, sink_in_turn<Call, 1>, add, 6, float, float, int, false, scope::system>(random);
     });
 }
 TYPED_TEST(Sinks, MayBeInSharedMemory) {

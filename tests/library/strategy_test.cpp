@@ -11,46 +11,36 @@ namespace {
 
 using distwar::strategy;
 
-TEST(Strategy, NamesRoundTrip) {
+// In C++ and as a C file sees it: names round trip, and some have a threshold.
+TEST(Strategy, HasANameAndMayHaveAThreshold) {
+    const std::set<distwar_strategy> with = {DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_TREE, DISTWAR_HOT,
+                                             DISTWAR_FIXED};
     std::set<std::string> names;
     for (int i = 0; i < DISTWAR_STRATEGY_COUNT; i++) {
-        const char *name = distwar_strategy_name(distwar_strategy(i));
+        const distwar_strategy one = distwar_strategy(i);
+        const char *const name = distwar_strategy_name(one), *name_in_c;
+        int of_name, has_threshold;
         ASSERT_NE(name, nullptr) << i;
         names.insert(name);
         EXPECT_EQ(distwar_strategy_from_name(name), i);
+        EXPECT_EQ(distwar_strategy_has_threshold(one), int(with.count(one))) << i;
+        ASSERT_EQ(c_strategy(i, &name_in_c, &of_name, &has_threshold), DISTWAR_STRATEGY_COUNT);
+        EXPECT_STREQ(name_in_c, name);
+        EXPECT_EQ(of_name, i);
+        EXPECT_EQ(has_threshold, int(with.count(one)));
     }
     EXPECT_EQ(names.size(), size_t(DISTWAR_STRATEGY_COUNT));
     EXPECT_EQ(distwar_strategy_from_name("serial"), DISTWAR_SERIAL);
+    EXPECT_EQ(int(strategy::cub), DISTWAR_CUB);
 }
-
-TEST(Strategy, UnknownOnesHaveNoName) {
-    EXPECT_EQ(distwar_strategy_name(DISTWAR_STRATEGY_COUNT), nullptr);
-    EXPECT_EQ(distwar_strategy_name(distwar_strategy(-1)), nullptr);
+TEST(Strategy, UnknownOnesHaveNeither) {
+    for (const int unknown : {-1, int(DISTWAR_STRATEGY_COUNT)}) {
+        EXPECT_EQ(distwar_strategy_name(distwar_strategy(unknown)), nullptr);
+        EXPECT_EQ(distwar_strategy_has_threshold(distwar_strategy(unknown)), 0);
+    }
     for (const char *unknown : {"", "Tree", "tree ", "all", "auto"})
         EXPECT_EQ(distwar_strategy_from_name(unknown), -1) << unknown;
     EXPECT_EQ(distwar_strategy_from_name(nullptr), -1);
-}
-
-TEST(Strategy, SomeHaveAThreshold) {
-    const std::set<distwar_strategy> with = {DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_TREE, DISTWAR_HOT,
-                                             DISTWAR_FIXED};
-    for (int i = -1; i <= DISTWAR_STRATEGY_COUNT; i++)
-        EXPECT_EQ(distwar_strategy_has_threshold(distwar_strategy(i)), int(with.count(distwar_strategy(i))))
-            << i;
-}
-
-TEST(Strategy, IsTheSameInCAndInCpp) {
-    for (int i = 0; i < DISTWAR_STRATEGY_COUNT; i++) {
-        const char *name;
-        int of_name, has_threshold;
-        ASSERT_EQ(c_strategy(i, &name, &of_name, &has_threshold), DISTWAR_STRATEGY_COUNT);
-        EXPECT_STREQ(name, distwar_strategy_name(distwar_strategy(i)));
-        EXPECT_EQ(of_name, i);
-        EXPECT_EQ(has_threshold, distwar_strategy_has_threshold(distwar_strategy(i)));
-    }
-    EXPECT_EQ(int(strategy::atomic), DISTWAR_ATOMIC);
-    EXPECT_EQ(int(strategy::fixed), DISTWAR_FIXED);
-    EXPECT_EQ(int(strategy::cub), DISTWAR_CUB);
 }
 
 template <strategy Chosen>

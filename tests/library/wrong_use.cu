@@ -185,6 +185,19 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     // distwar: a block has 1 to 1024 threads
     WRONG(79, (void)existing_lanes<2000>())
 }
+__global__ void levels(float *base) {
+    using namespace distwar;
+    constexpr determinism level = determinism::gpu_to_gpu;
+    require<level>(planes<int, maximum>{nullptr, 2});
+    require<level>(in_shared(fields<int, 1, 1>{{nullptr, 1}, {nullptr, 1}}));
+    require<determinism::not_guaranteed>(record<float>{base, 2});
+    // distwar: only sinks of integers hold a level; reduce_fixed adds floats to them
+    WRONG(86, require<determinism::run_to_run>(in_shared(planes<float>{base, 2})))
+    WRONG(87, require<level>(record<float, minimum>{base, 2}))
+    WRONG(88, require<level>(aligned_record{base, 4}))
+    // distwar: block_sum takes K x Threads values in 48 KB
+    WRONG(89, __shared__ block_sum_memory<29, 1024> memory; (void)memory)
+}
 cudaError_t use_of_the_host() {
     using namespace distwar;
     // distwar: the key must be an integer of 4 or 8 bytes
@@ -195,8 +208,12 @@ cudaError_t use_of_the_host() {
     WRONG(83, return sums_by_key(key_sums<float, unsigned>{}, cudaStream_t(0)))
     // distwar: sums have the type of the values, or are float for 16-bit values
     WRONG(84, return sums_by_key(key_sums<float, int, double>{}, cudaStream_t(0)))
+    // distwar: float sums of 16-bit values hold no level
+    WRONG(90, return sums_by_key(require<determinism::run_to_run>(key_sums<__half, int, float>{}),
+                                 cudaStream_t(0)))
     const key_counts<long, size_t> counts = {};
     const key_sums<float, int64_t> sums = {};
     const cudaError_t error = histogram(counts, cudaStream_t(0));
-    return error == cudaSuccess ? sums_by_key(sums, cudaStream_t(0)) : error;
+    return error == cudaSuccess ? sums_by_key(require<determinism::gpu_to_gpu>(sums), cudaStream_t(0))
+                                : error;
 }

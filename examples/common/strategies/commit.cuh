@@ -50,7 +50,7 @@ struct commit_cub {
         using reduction = cub::WarpReduce<float>;
         typename reduction::TempStorage storage; // empty: a whole warp shuffles
         for (unsigned left = __ballot_sync(distwar::all_lanes, active); left != 0;) {
-            const int its_key = __shfl_sync(distwar::all_lanes, key, int(distwar::lowest_lane(left)));
+            const int its_key = __shfl_sync(distwar::all_lanes, key, __ffs(int(left)) - 1);
             const bool member = active && key == its_key;
             float sum[K];
             DISTWAR_UNROLL
@@ -83,11 +83,11 @@ struct commit_lane_counts {
     __device__ __forceinline__ void operator()(bool active, int key, const float (&)[K]) const {
         const unsigned active_lanes = __ballot_sync(distwar::all_lanes, active);
         const unsigned group = distwar::lanes_with_key(distwar::all_lanes, key) & active_lanes;
-        const bool leads = active && distwar::lowest_lane(group) == distwar::lane_id();
+        const bool leads = active && (group & ((1u << distwar::lane_id()) - 1)) == 0;
         const unsigned leaders = __ballot_sync(distwar::all_lanes, leads);
         if (distwar::lane_id() != 0) return;
-        atomicAdd(&counts->active_lanes[distwar::count_lanes(active_lanes)], 1ull);
-        atomicAdd(&counts->distinct_keys[distwar::count_lanes(leaders)], 1ull);
+        atomicAdd(&counts->active_lanes[__popc(active_lanes)], 1ull);
+        atomicAdd(&counts->distinct_keys[__popc(leaders)], 1ull);
     }
 };
 

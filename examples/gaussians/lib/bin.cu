@@ -436,12 +436,10 @@ __device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *ti
     // Takes the next place in the entry's part, with one atomic for all entries of the warp in the same part.
     const auto take = [&](int e) {
         const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, part_of[e]);
-        const unsigned leader = distwar::lowest_lane(peers);
+        const unsigned leader = unsigned(__ffs(int(peers))) - 1;
         int first = 0;
-        if (lane == int(leader) && part_of[e] >= 0)
-            first = atomicAdd(&place[part_of[e]], distwar::count_lanes(peers));
-        return __shfl_sync(distwar::all_lanes, first, int(leader)) +
-               distwar::count_lanes(peers & ((1u << lane) - 1));
+        if (lane == int(leader) && part_of[e] >= 0) first = atomicAdd(&place[part_of[e]], __popc(peers));
+        return __shfl_sync(distwar::all_lanes, first, int(leader)) + __popc(peers & ((1u << lane) - 1));
     };
     for (int64_t first = 0; first < n; first += entries_at_once) {
         read(first);

@@ -64,20 +64,6 @@ __device__ __forceinline__ void over_keys(const Key *key, int64_t count, int par
     for (int64_t i = head + vectors * each_load + first; i < count; i += step) each(key[i]);
 }
 
-// Adds `seen` of the bins to memory.
-template <typename Count>
-struct counts_sink {
-    Count *counts;
-    template <typename Bin>
-    __device__ __forceinline__ void add(Bin bin, const unsigned (&seen)[1]) const {
-        add_one(bin, 0, seen[0]);
-    }
-    template <typename Bin>
-    __device__ __forceinline__ void add_one(Bin bin, int, unsigned seen) const {
-        distwar::atomic_add(counts + bin, Count(seen));
-    }
-};
-
 // Block b counts the bins of range b % ranges, in part b / ranges of the keys.
 template <typename Key, typename Count>
 __global__ void __launch_bounds__(COUNT_BLOCK)
@@ -103,7 +89,8 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
 template <typename Key, typename Count>
 __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Key, Count> in) {
     __shared__ hot_slots<HOT_COUNTS, 1, unsigned> hot;
-    const counts_sink<Count> memory = {in.counts};
+    using counter = bits_of<Count>;
+    const record<counter> memory = {reinterpret_cast<counter *>(in.counts), 1};
     hot.clear();
     const auto sink = hot.sink(memory);
     using word = bits_of<Key>;

@@ -11,6 +11,10 @@
 #include "sums_by_key.cuh"
 #if DISTWAR_PTX
 #include <cub/device/device_radix_sort.cuh>
+#else
+#include <algorithm>
+#include <numeric>
+#include <vector>
 #endif
 
 namespace distwar {
@@ -19,43 +23,34 @@ namespace distwar {
 // values[0] in, keys[selected] and values[selected] out. Another sort with these members serves as well.
 struct key_sort {
     static constexpr bool sorts = true;
-#if DISTWAR_PTX
-    static cudaError_t bytes(int64_t count, size_t *bytes) {
-        cub::DoubleBuffer<uint32_t> none;
+    static cudaError_t bytes([[maybe_unused]] int64_t count, size_t *bytes) {
         *bytes = 0;
-        return count == 0 ? cudaSuccess
-                          : cub::DeviceRadixSort::SortPairs(nullptr, *bytes, none, none, count, 0, 32);
+#if DISTWAR_PTX
+        cub::DoubleBuffer<uint32_t> none;
+        if (count > 0) return cub::DeviceRadixSort::SortPairs(nullptr, *bytes, none, none, count, 0, 32);
+#endif
+        return cudaSuccess;
     }
     static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count,
-                             int bits, int *selected, void *workspace, size_t bytes, cudaStream_t stream) {
+                             int bits, int *selected, [[maybe_unused]] void *workspace,
+                             [[maybe_unused]] size_t bytes, [[maybe_unused]] cudaStream_t stream) {
+#if DISTWAR_PTX
         cub::DoubleBuffer<uint32_t> key(keys[0], keys[1]), value(values[0], values[1]);
         const cudaError_t error =
             cub::DeviceRadixSort::SortPairs(workspace, bytes, key, value, count, 0, bits, stream);
         *selected = key.selector;
         return error;
-    }
 #else
-    static cudaError_t bytes(int64_t, size_t *bytes) {
-        *bytes = 0;
+        const uint32_t mask = uint32_t((uint64_t{1} << bits) - 1), *const key = keys[0];
+        std::vector<int64_t> order(static_cast<size_t>(count));
+        std::iota(order.begin(), order.end(), int64_t{0});
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int64_t a, int64_t b) { return (key[a] & mask) < (key[b] & mask); });
+        for (int64_t i = 0; i < count; ++i) keys[1][i] = key[order[i]], values[1][i] = values[0][order[i]];
+        *selected = 1;
         return cudaSuccess;
-    }
-    static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count,
-                             int bits, int *selected, void *, size_t, cudaStream_t) {
-        *selected = 0;
-        for (int bit = 0; bit < bits; bit += 8) { // from the lowest digit up
-            const uint32_t *const key = keys[*selected], *const value = values[*selected];
-            int64_t end[256] = {}, sum = 0;
-            for (int64_t i = 0; i < count; ++i) ++end[key[i] >> bit & 255];
-            for (int64_t &place : end) place = sum += place;
-            *selected ^= 1;
-            for (int64_t i = count; i-- > 0;) {
-                const int64_t to = --end[key[i] >> bit & 255];
-                keys[*selected][to] = key[i], values[*selected][to] = value[i];
-            }
-        }
-        return cudaSuccess;
-    }
 #endif
+    }
 };
 
 namespace detail {
@@ -80,8 +75,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) list_rows(row_request in, Row *row
     const int64_t i = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x;
     if (i >= in.count) return;
     const int64_t own = row_of(in, index_at(in, i));
-    row[i] = own < 0 ? Row(in.rows) : Row(own);
-    from[i] = Row(i);
+    row[i] = Row(own < 0 ? in.rows : own), from[i] = Row(i);
 }
 
 struct sorted_tile {
@@ -388,7 +382,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
 template <typename Sort>
 struct sorted_places {
     uint32_t *keys[2], *values[2];
-    void *scratch;
+    char *scratch;
     size_t scratch_bytes;
     long_runs runs;
     int64_t numbers; // of long runs
@@ -405,9 +399,7 @@ struct sorted_places {
         memory = call.workspace;
         for (int b = 0; b < 2; b++) add(n, &keys[b]), add(n, &values[b]);
         const cudaError_t error = Sort::bytes(call.rows.count, &scratch_bytes);
-        char *bytes;
-        add(scratch_bytes, &bytes);
-        scratch = bytes;
+        add(scratch_bytes, &scratch);
         if (error != cudaSuccess || way != sums_way::sorted_fixed) return error;
         const size_t most = n / LONGEST_RUN + 1, sums = most * size_t(call.width);
         numbers = int64_t(most);
@@ -420,28 +412,24 @@ struct sorted_places {
     }
 };
 
-template <typename... Parameters, typename... Arguments>
-cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
-                       Arguments... arguments) {
-    return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0,
-                                 kernel, arguments...);
-}
-
 template <typename Sort, typename T, int V, typename Out>
 cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
     const bool fixed = call.way == sums_way::sorted_fixed;
     sorted_places<Sort> at = {};
     cudaError_t error = at.place(call, call.way);
-    if (error != cudaSuccess) return error;
+    const auto queue = [&](int64_t threads, auto kernel, auto... arguments) {
+        if (error == cudaSuccess)
+            error = detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK),
+                                          ROWS_BLOCK, 0, kernel, arguments...);
+    };
     row_request rows = call.rows;
     rows.vectors = int32_t(call.width / V);
-    error = detail::launch_for(stream, rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
+    queue(rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
     int selected = 0;
     if (error == cudaSuccess)
         error =
             Sort::pairs(at.keys, at.values, rows.count, detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1),
                         &selected, at.scratch, at.scratch_bytes, stream);
-    if (error != cudaSuccess) return error;
     int lanes = 1;
     while (lanes < rows.vectors && lanes < 32) lanes *= 2;
     // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
@@ -451,24 +439,20 @@ cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
     const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count,
                             rows.rows,         rows.vectors,        lanes,       tile};
     const auto threads = [&](int entries) { return (in.count + entries - 1) / entries * lanes; };
-    if (!fixed) return detail::launch_for(stream, threads(tile), add_runs<T, V, Out>, in, call.out);
-    if constexpr (sizeof(Out) == sizeof(T)) { // others are refused before
-        error = detail::launch_for(stream, threads(tile), add_short_runs<T, V>, in, call.out);
-        char *const runs = reinterpret_cast<char *>(at.runs.row_and_one); // with all arrays behind
-        if (error == cudaSuccess)
-            error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
-        if (error == cudaSuccess)
-            error =
-                detail::launch_for(stream, threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
-        if (error == cudaSuccess)
-            error = detail::launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
-        if (error != cudaSuccess) return error;
-        const int64_t most_blocks = int64_t(call.multiprocessors) * 8;
-        return detail::launch_kernel(stream, unsigned(at.numbers < most_blocks ? at.numbers : most_blocks),
-                                     ROWS_BLOCK, 0, add_sums_of_long_runs<T>, at.runs, at.numbers, call.width,
-                                     static_cast<T *>(call.out));
-    }
-    return cudaErrorNotSupported;
+    if (!fixed) queue(threads(tile), add_runs<T, V, Out>, in, call.out);
+    if constexpr (sizeof(Out) == sizeof(T)) // others are refused before
+        if (fixed) {
+            queue(threads(tile), add_short_runs<T, V>, in, call.out);
+            char *const runs = reinterpret_cast<char *>(at.runs.row_and_one); // with all arrays behind
+            if (error == cudaSuccess)
+                error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
+            queue(threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
+            queue(threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
+            const int64_t blocks = int64_t(call.multiprocessors) * 8;
+            queue((at.numbers < blocks ? at.numbers : blocks) * ROWS_BLOCK, add_sums_of_long_runs<T>, at.runs,
+                  at.numbers, call.width, static_cast<T *>(call.out));
+        }
+    return error;
 }
 
 } // namespace detail

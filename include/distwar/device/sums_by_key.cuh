@@ -178,37 +178,14 @@ struct vector_of {
 
 // Sinks for vectors of V values of a table: place e holds values e V .. e V + V - 1.
 
-// Four or eight 16-bit values, by one vector atomic where there is one. A vector is aligned to its
-// size, which is all that aligned_record needs for K values of this size.
-template <typename T, int V>
-struct vector_places {
-    using pair = pair_of<T>;
-    static constexpr int values_of_a_request = V; // see tree.cuh
-    pair *base;
-
-    template <typename Key>
-    __device__ __forceinline__ void add(Key key, const float (&values)[V]) const {
-        pair pairs[V / 2];
-        DISTWAR_UNROLL
-        for (int i = 0; i < V / 2; ++i) pairs[i] = half_type<T>::rounded({values[2 * i], values[2 * i + 1]});
-        aligned_record<pair>{base, V / 2}.add(key, pairs);
-    }
-    template <typename Key>
-    __device__ __forceinline__ void add_one(Key key, int k, float value) const {
-        record_of_pairs<pair>{base, V / 2}.add_one(key, k, value);
-    }
-};
-
 template <typename T, int V>
 __device__ __forceinline__ auto places_of(void *table, int64_t count) {
     if constexpr (sizeof(T) == 4 && V > 1) {
         return aligned_record<float>{static_cast<float *>(table), V};
     } else if constexpr (sizeof(T) >= 4) {
         return record<T>{static_cast<T *>(table), V};
-    } else if constexpr (V >= 4) {
-        return vector_places<T, V>{static_cast<pair_of<T> *>(table)};
-    } else if constexpr (V == 2) {
-        return record_of_pairs<pair_of<T>>{static_cast<pair_of<T> *>(table), 1};
+    } else if constexpr (V > 1) {
+        return record_of_pairs<pair_of<T>, scope::device, V>{static_cast<pair_of<T> *>(table), V / 2};
     } else {
         return record_of_halves<T>{static_cast<T *>(table), 1, count};
     }
@@ -291,6 +268,7 @@ template <typename F>
 struct units_of<F, 2> {
     static constexpr int digits = sizeof(F) == 4 ? 24 : 53, least = sizeof(F) == 4 ? -149 : -1074;
     using word = unsigned long long;
+    __extension__ typedef unsigned __int128 wide;
     int unit, split;
 
     __device__ __forceinline__ units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
@@ -313,31 +291,24 @@ struct units_of<F, 2> {
             is_rounded = rest != 0;
             shift = 0;
         }
-        sum[0] = (long long)(shift < split ? whole >> (split - shift) : whole << (shift - split));
-        sum[1] = (long long)(shift < split ? whole << shift & ((word(1) << split) - 1) : 0);
+        const wide all = wide(whole) << shift;
+        sum[0] = (long long)(all >> split), sum[1] = (long long)(word(all) & ((word(1) << split) - 1));
         if (value < 0) sum[0] = -sum[0], sum[1] = -sum[1];
         return is_rounded;
     }
     // Rounded to nearest even, once.
     template <typename T>
     __device__ double sum_as(const long long (&sum)[2]) const {
-        word low = word(sum[0]) << split, high = word(sum[0] >> (64 - split));
-        low += word(sum[1]);
-        high += word(sum[1] >> 63) + (low < word(sum[1]) ? 1 : 0);
-        const bool negative = (long long)high < 0;
-        if (negative) low = 0 - low, high = ~high + (low == 0 ? 1 : 0);
-        if ((high | low) == 0) return 0;
-        int exponent = unit;
-        if (high != 0) {
-            const int zeros = __clzll((long long)high);
-            const word rest = low << zeros; // below the upper 64 bits: whether there are any is enough
-            low = (high << zeros) | (zeros > 0 ? low >> (64 - zeros) : 0) | (rest != 0 ? 1 : 0);
-            exponent += 64 - zeros;
-        } else {
-            const int zeros = __clzll((long long)low);
-            low <<= zeros;
-            exponent -= zeros;
-        }
+        wide all = (wide(sum[0]) << split) + wide(sum[1]); // modulo 2^128
+        const bool negative = word(all >> 64) >> 63 != 0;
+        if (negative) all = 0 - all;
+        if (all == 0) return 0;
+        const word upper = word(all >> 64);
+        const int zeros = upper != 0 ? __clzll((long long)upper) : 64 + __clzll((long long)all);
+        const int exponent = unit + 64 - zeros;
+        all <<= zeros;
+        const word low = word(all >> 64) |
+                         (word(all) != 0 ? 1 : 0); // below these 64 bits: whether there are any is enough
         if constexpr (sizeof(F) == 8) {
             word whole = low >> 11;
             const word rest = low & 0x7ff;
@@ -390,12 +361,6 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         const unsigned bits = detail::upper_bits(value);
         if (detail::is_finite(value) && bits > own) own = bits;
     };
-    const auto look_at = [&](const vector_of<T, V> &vector) {
-        wide_of<T> value[V];
-        vector.unpack(value);
-        DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) look(value[k]);
-    };
     for (int64_t i = first; i < pairs; i += step) sums[i] = {0, 0};
     for (int64_t at = first; at < vectors; at += 4 * step) {
         vector_of<T, V> vector[4] = {}; // loads on their way; 0 is never the largest
@@ -403,7 +368,12 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         for (int r = 0; r < 4; ++r)
             if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
         DISTWAR_UNROLL
-        for (int r = 0; r < 4; ++r) look_at(vector[r]);
+        for (int r = 0; r < 4; ++r) {
+            wide_of<T> value[V];
+            vector[r].unpack(value);
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k) look(value[k]);
+        }
     }
     for (int64_t at = vectors * V + first; at < values; at += step)
         look(detail::widened(static_cast<const T *>(source)[at]));
@@ -434,10 +404,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
         if (at == begin) units = {detail::largest_of(fixed, warps), fixed.log2_count};
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j) {
-            bool any = false;
-            DISTWAR_UNROLL
-            for (int w = 0; w < Words; ++w) any = any || sum[j][w] != 0;
-            if (!any) continue;
+            if (sum[j][0] == 0 && sum[j][Words - 1] == 0) continue;
             const double value = units.template sum_as<T>(sum[j]);
             const double rounded_first =
                 Words == 1 ? value : double(detail::widened(detail::rounded<T>(value)));
@@ -935,6 +902,17 @@ const char *fault_of(const key_call &call, bool arrays) {
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 const char *key_sums_fault(const key_sums<T, Index, Out> &sums, bool arrays) {
     return detail::fault_of<Sort>(detail::call_of(sums), arrays);
+}
+
+// The sums, by a way whose bits are the same as often as Level says: `way` if it holds it, else deterministic. Sums in a
+// type of their own, which hold no level, do not compile.
+template <determinism Level, typename T, typename Index, typename Out>
+key_sums<T, Index, Out> require(key_sums<T, Index, Out> sums) {
+    static_assert(Level == determinism::not_guaranteed || detail::is_same<T, Out>,
+                  "distwar: float sums of 16-bit values hold no level");
+    if (Level != determinism::not_guaranteed && !detail::is_deterministic(sums.way))
+        sums.way = sums_way::deterministic;
+    return sums;
 }
 
 // *bytes = those of the workspace of sums_by_key; it may be 0. Arrays need not be given. Errors: as sums_by_key.
