@@ -38,7 +38,7 @@ library:
 	cmake --build --preset library -j $(JOBS)
 ifneq ($(NVCC),)
 	cmake --preset library -B build/library-cuda -DDISTWAR_BACKEND=cuda $(COMPILE)
-	cmake --build build/library-cuda -j $(JOBS) --target test_headers aggregate strangers whole
+	cmake --build build/library-cuda -j $(JOBS) --target test_headers aggregate user_kernels whole
 endif
 	ci/run-tests library $(JOBS)
 

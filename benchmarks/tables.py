@@ -74,7 +74,7 @@ class Measured:
         for path in paths:
             for file in sorted(glob.glob(os.path.join(path, "*.*"))) if os.path.isdir(path) else [path]:
                 self.read(*os.path.splitext(os.path.basename(file)), file)
-        for make in (self.stages, self.workloads, self.stalls, self.library, self.whole, self.strangers, self.training,
+        for make in (self.stages, self.workloads, self.stalls, self.library, self.whole, self.user_kernels, self.training,
                      self.levenberg_marquardt):
             make()
 
@@ -228,16 +228,15 @@ class Measured:
     def whole(self):
         """Of `whole`, in 10^9 adds per second."""
         runs = {}
-        for (problem, way, *axes), run, *_ in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)"):
-            K, bins, exponent, is_sorted = map(int, axes)
+        for (problem, way, *axes), run, *_ in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)"):
+            K, bins, exponent = map(int, axes)
             place = (f"{K}, " if problem == "scatter" else "") + f"{bins:,}, {exponent}"
-            table = f"whole/{problem}" + (" of sorted keys" if is_sorted else "")
-            runs.setdefault((table, place), {})[way] = f"{run['median']['adds_per_second'] * 1e-9:.3g}"
+            runs.setdefault((f"whole/{problem}", place), {})[way] = f"{run['median']['adds_per_second'] * 1e-9:.3g}"
         for (table, place), cells in runs.items():
             self.put(table, {"bins, exponent" if "histogram" in table else "K, rows, exponent": place}, cells)
 
-    def strangers(self):
-        """Of `strangers`."""
+    def user_kernels(self):
+        """Of `user_kernels`."""
         kernels = {}
         for (kernel, of, way), run, *_ in self.matching(r"(hash_grid/F\d|\w+)[/_](\w+)/(\w+)"):
             kernels.setdefault(kernel.replace("/", " "), {}).setdefault(way, {})[of] = run["median"]
@@ -248,7 +247,7 @@ class Measured:
                 for data in plain:
                     us = data in of and of[data]["real_time"]
                     cells[data.replace("_", " ")] = us and f"{us:.4g} us, {plain[data]['real_time'] / us:.2f}" or None
-                self.put(f"strangers/{kernel}", {"variant": way}, {
+                self.put(f"user_kernels/{kernel}", {"variant": way}, {
                     **cells, **{count: int(first[count]) for count in ("registers", "stack", "code")}})
 
     # ---- the logs of dsplat train and the reports of dsplat finish
@@ -394,7 +393,7 @@ def headline(rows):
     def cells(table, key):
         return next(row["cells"] for row in rows[table] if list(row["key"].values()) == key)
     def speeds(table, call, *columns):
-        of = cells(f"strangers/{table}", [call])
+        of = cells(f"user_kernels/{table}", [call])
         return ", ".join(of[column].split(", ")[1] for column in columns)
     blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("papers/best", ["H200", "spheres, large, K = 3"])
     tree = min(float(cell) for cell in cells("rasteriser/strategies fox", ["tree"]).values() if cell)

@@ -3,7 +3,7 @@
 // As in the original, a thread has one pair of features: F / 2 neighbouring threads have one sample.
 #pragma once
 
-#include "strangers.cuh"
+#include "user_kernels.cuh"
 
 namespace hash_grid {
 

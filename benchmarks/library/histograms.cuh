@@ -4,7 +4,7 @@
 // threads, thread (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
 #pragma once
 
-#include "strangers.cuh"
+#include "user_kernels.cuh"
 #include <algorithm>
 #include <type_traits>
 

@@ -4,7 +4,7 @@
 // tallies of Monte Carlo, a joint histogram of two images, backprojection of tomography.
 #pragma once
 
-#include "strangers.cuh"
+#include "user_kernels.cuh"
 #include <algorithm>
 #include <math.h>
 

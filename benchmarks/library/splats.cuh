@@ -3,7 +3,7 @@
 // block is a tile of 16 x 16 pixels and walks one list.
 #pragma once
 
-#include "strangers.cuh"
+#include "user_kernels.cuh"
 
 namespace splats {
 

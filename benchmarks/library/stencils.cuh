@@ -4,7 +4,7 @@
 // for the particles of one block, which is then added to the grid.
 #pragma once
 
-#include "strangers.cuh"
+#include "user_kernels.cuh"
 
 namespace stencils {
 

@@ -2,13 +2,12 @@
 // Whole problems, from arrays in global memory to sums in global memory, beside the calls of CUB that solve
 // them:
 //
-//     whole/scatter/tree/K:4/bins:65536/exponent:1/sorted:0
-//     whole/histogram/hot_slots/K:1/bins:256/exponent:0/sorted:0
+//     whole/scatter/tree/K:4/bins:65536/exponent:1
+//     whole/histogram/hot_slots/K:1/bins:256/exponent:0
 //
 // scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats per key
 // histogram  count[key[i]] += 1, unsigned
 // exponent   of Zipf's law of the keys; 0 is uniform, 64 one key. Neighbouring ranks are not neighbouring keys.
-// sorted     1: the keys are sorted
 //
 // Before a run is timed, its sums are compared with those of plain atomics. A time is that of all kernels of one solution
 // by CUDA events, after the L2 cache has been overwritten. Temporary memory is allocated before. Arguments:
@@ -41,7 +40,7 @@ enum way {
     tree_vector, // reduce_tree with vector atomics (aligned_record)
     hot_slots,   // reduce_atomic to hot_slots of a block, a flush at the end
     hot_tree,    // reduce_tree to hot_slots
-    // scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then DeviceReduce::ReduceByKey.
+    // scatter: DeviceRadixSort::SortPairs of keys and places, then DeviceReduce::ReduceByKey.
     // histogram: DeviceHistogram::HistogramEven
     cub_call,
     ways
@@ -61,7 +60,6 @@ struct problem {
     bool histogram;
     way how;
     int K, bins, exponent;
-    bool sorted;
 };
 
 // The K values of one add, or one record of the table.
@@ -132,7 +130,6 @@ struct bench {
     int *key, *sorted_key, *place, *sorted_place, *unique_key, *sums;
     float *value, *sum, *table;
     int bins = 0, exponent = -1, K = 0;
-    bool sorted = false;
 
     bench() {
         gpu_timer_open(&timer);
@@ -150,8 +147,8 @@ struct bench {
 
     // Key of rank r (0 the most frequent): r times an odd number, modulo bins, a power of two.
     void make_inputs(const problem &p) {
-        if (bins != p.bins || exponent != p.exponent || sorted != p.sorted) {
-            bins = p.bins, exponent = p.exponent, sorted = p.sorted;
+        if (bins != p.bins || exponent != p.exponent) {
+            bins = p.bins, exponent = p.exponent;
             std::vector<double> until(static_cast<size_t>(bins));
             double total = 0;
             for (int rank = 0; rank < bins; ++rank) until[rank] = total += pow(rank + 1, -exponent);
@@ -162,7 +159,6 @@ struct bench {
                 const unsigned rank = unsigned(std::min<size_t>(found - until.begin(), bins - 1));
                 one = int(rank * 0x9e3779b1u & unsigned(bins - 1));
             }
-            if (sorted) std::sort(keys.begin(), keys.end());
             device_upload(key, keys.data(), keys.size() * sizeof(int));
         }
         if (K != p.K) {
@@ -176,19 +172,15 @@ struct bench {
     template <int PartK>
     void reduce_by_key(const problem &p) {
         using record = row<PartK, float>;
-        const int *keys = key, *places = place;
         size_t bytes = temporary_bytes;
-        if (!p.sorted) {
-            int bits = 0;
-            while (1 << bits < bins) ++bits;
-            DEVICE_CHECK(cub::DeviceRadixSort::SortPairs(temporary, bytes, key, sorted_key, place,
-                                                         sorted_place, int(ADDS), 0, bits));
-            keys = sorted_key, places = sorted_place;
-        }
+        int bits = 0;
+        while (1 << bits < bins) ++bits;
+        DEVICE_CHECK(cub::DeviceRadixSort::SortPairs(temporary, bytes, key, sorted_key, place, sorted_place,
+                                                     int(ADDS), 0, bits));
         const auto values =
-            thrust::make_permutation_iterator(reinterpret_cast<const record *>(value), places);
+            thrust::make_permutation_iterator(reinterpret_cast<const record *>(value), sorted_place);
         bytes = temporary_bytes;
-        DEVICE_CHECK(cub::DeviceReduce::ReduceByKey(temporary, bytes, keys, unique_key, values,
+        DEVICE_CHECK(cub::DeviceReduce::ReduceByKey(temporary, bytes, sorted_key, unique_key, values,
                                                     reinterpret_cast<record *>(sum), sums, add_rows(),
                                                     int(ADDS)));
         DEVICE_CHECK(launch(nullptr, blocks_for(bins, BLOCK), BLOCK, add_sums<PartK>, unique_key,
@@ -247,8 +239,7 @@ struct bench {
 void add_run(bench &b, const problem &p) {
     const std::string name = std::string("whole/") + (p.histogram ? "histogram/" : "scatter/") +
                              way_name[p.how] + "/K:" + std::to_string(p.K) +
-                             "/bins:" + std::to_string(p.bins) + "/exponent:" + std::to_string(p.exponent) +
-                             "/sorted:" + std::to_string(p.sorted);
+                             "/bins:" + std::to_string(p.bins) + "/exponent:" + std::to_string(p.exponent);
     register_run(
         name, REPETITIONS, [&b, p] { return b.wrong_sums(p); },
         [&b, p](benchmark::State &state) {
@@ -262,13 +253,12 @@ void register_all() {
     for (const int exponent : {0, 1, 2, 64}) {
         for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
-                if (!has_vectors(w)) add_run(b, {true, way(w), 1, bins, exponent, false});
+                if (!has_vectors(w)) add_run(b, {true, way(w), 1, bins, exponent});
         if (exponent == 64) continue;
-        for (const bool sorted : {false, true})
-            for (const int rows : {1024, int(MOST_ROWS)})
-                for (const int K : {1, 4, 16})
-                    for (int w = 0; w < ways; ++w)
-                        if (!has_vectors(w) || K > 1) add_run(b, {false, way(w), K, rows, exponent, sorted});
+        for (const int rows : {1024, int(MOST_ROWS)})
+            for (const int K : {1, 4, 16})
+                for (int w = 0; w < ways; ++w)
+                    if (!has_vectors(w) || K > 1) add_run(b, {false, way(w), K, rows, exponent});
     }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The ways to get distwar, tried as a stranger's project: runs the lines of docs/reference.md in an empty folder.
+"""The ways to get distwar, tried as another project: runs the lines of docs/reference.md in an empty folder.
 
     ways_in.py WORK --list             prints the name of each way
     ways_in.py WORK Install            makes the library's archive, unpacks it in WORK and installs it to WORK/prefix

@@ -60,7 +60,7 @@ TEST(Tune, IsWithin3PercentOfTheBestFor95PercentOfSeeds) {
 }
 
 // Plain atomics and the tree for histograms of floats in shared memory: the measured microseconds of
-// benchmarks/results/strangers.jsonl. Which of them wins depends on the bins of the data.
+// benchmarks/results/user_kernels.jsonl. Which of them wins depends on the bins of the data.
 TEST(Tune, ChoosesBetweenPlainAtomicsAndTheTreeInSharedMemory) {
     const double measured[][2] = {{133, 237}, {614, 632}, {89.7, 149}, {241, 115}, {95.9, 78.3}};
     for (const auto &times : measured) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stranger's kernel with the most common mistake: lanes return before a call that all lanes must make. A header, as most
+// A user's kernel with the most common mistake: lanes return before a call that all lanes must make. A header, as most
 // kernels are in: its launch and its dynamic shared array are rewritten, too.
 #pragma once
 #include <distwar/reduce.cuh>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels of strangers: the plain kernel, ours by `reduce` and by calls with names, cooperative groups, in one binary, with
+// Kernels of other code bases: the plain kernel, ours by `reduce` and by calls with names, cooperative groups, in one binary, with
 // sums compared with sums in double. Each row has time, speedup over `plain`, error, registers, bytes of stack and of machine
 // code. The options are those of Google Benchmark.
 #include "hash_grid.cuh"

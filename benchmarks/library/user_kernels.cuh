@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the strangers' benchmarks: a case, its timed and checked variants, and the size of machine code.
+// Shared by the benchmarks of user kernels: a case, its timed and checked variants, and the size of machine code.
 #pragma once
 
 #include "bench.cuh"
