@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For other_project.cu: functions with the names of all functions of the library, in the namespaces of the types
+// For foreign.cu: functions with the names of all functions of the library, in the namespaces of the types
 // that the program gives to the library. hostile_names.h is made by CMakeLists.txt.
 //
 // A function that takes anything loses to the library's own if that is as good a match. So there is also one
@@ -39,7 +39,7 @@
 #undef DECLARE_HOSTILE
 __device__ void atomic_add(__half *, float) = delete;
 
-namespace other_project {
+namespace foreign {
 #define DECLARE_HOSTILE(name)                                                                                \
     HOSTILE_TO_ANY(name)                                                                                     \
     HOSTILE_TO(name, const own_sink<__half2> &)                                                              \
@@ -47,4 +47,4 @@ namespace other_project {
 #include "hostile_names.h"
 DECLARE_HOSTILE(memcpy)
 #undef DECLARE_HOSTILE
-} // namespace other_project
+} // namespace foreign

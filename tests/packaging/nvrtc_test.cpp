@@ -17,7 +17,7 @@ struct compiled {
 compiled compile(const std::string &source) {
     compiled result;
     nvrtcProgram program;
-    if (nvrtcCreateProgram(&program, source.c_str(), "other_project.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS)
+    if (nvrtcCreateProgram(&program, source.c_str(), "foreign.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS)
         return result;
     const char *const options[] = {"-arch=compute_90", "-std=c++17", FOLDERS};
     result.ok = nvrtcCompileProgram(program, sizeof options / sizeof *options, options) == NVRTC_SUCCESS;

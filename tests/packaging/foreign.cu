@@ -9,13 +9,13 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-namespace other_project {
+namespace foreign {
 template <typename T>
 struct own_sink;
 template <typename T>
 struct own_values;
 struct number;
-} // namespace other_project
+} // namespace foreign
 
 #if HOSTILE == 1
 #include "hostile.h"
@@ -25,7 +25,7 @@ struct number;
 #include "hostile.h"
 #endif
 
-namespace other_project {
+namespace foreign {
 
 // A sink with every member that a call can use.
 template <typename T>
@@ -216,4 +216,4 @@ int with_every_strategy() {
 }
 #endif
 
-} // namespace other_project
+} // namespace foreign
