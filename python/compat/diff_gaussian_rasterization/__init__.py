@@ -175,8 +175,8 @@ class GaussianRasterizer(torch.nn.Module):
         _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
                      cov3D_precomp is not None)
         if not is_plain(means3D):
-            raise NotImplementedError("GaussianRasterizer: torch.compile and modes of torch are not served here; "
-                                      "distwar.rasterization takes them")
+            raise NotImplementedError("GaussianRasterizer: transforms and modes of torch (vmap, fake tensors) and subclasses of "
+                                      "tensors are not supported")
         if scales is not None and s.scale_modifier != 1:
             scales = scales * s.scale_modifier
         _expect("means3D", means3D, (len(means3D), 3))
@@ -212,6 +212,7 @@ class GaussianRasterizer(torch.nn.Module):
             splats = run_project(plan, packed_cameras(*scene[7:], settings), scene[:7], stream_of(means3D.device))
             return radii_of(plan, splats)[0]
 
+    @torch.compiler.disable
     def forward(self, means3D, means2D, opacities, shs=None, colors_precomp=None, scales=None, rotations=None,
                 cov3D_precomp=None, *, dc=None, **others):
         """means3D [N, 3]; means2D [N, 3] gets a gradient; opacities [N, 1]; shs [N, K, 3] with K of at least
