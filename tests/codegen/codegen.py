@@ -118,7 +118,7 @@ BETTER_THAN_PLAIN = ("record_half2",)
 # Kernels of calls that the host makes, by their mangled names: no stack, at most 64 registers.
 HOST_CALLS = "_ZN7distwar6detail"
 # Bytes of machine code for sm_90, at most; an instruction has 16. reduce of one value has 40 more than a match alone needs:
-# the test for keys that rise by one, and the loop of five shuffles where neighbours differ, which let plain atomics go
+# the test for keys that rise by one, and five shuffles where neighbours differ, which let plain atomics go
 # without a match (edges to random targets 0.89 -> 1.00 times the atomics, a lane for each column 0.70 -> 0.84, H200).
 CODE = {
     "one_call_1_float": 152 * 16,
@@ -127,7 +127,7 @@ CODE = {
     "tree_9_from_memory": 208 * 16,
     "one_call_9_from_memory": 200 * 16,
     "corners_looped": 160 * 16,
-    "corners_unrolled": 1056 * 16,  # 8 calls: what unrolling costs
+    "corners_unrolled": 1056 * 16,  # 8 calls
     "group_27_nodes": 208 * 16,
 }
 # All atomics of these kernels are of global memory, although their pointers come from memory.

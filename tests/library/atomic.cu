@@ -51,7 +51,7 @@ enum { BLOCKS = 40, BLOCK = 96, THREADS = BLOCKS * BLOCK, TARGETS = 3 };
 
 // ---- atomic_add
 
-// Part `i` of the value of a thread: small integers, whose sums are exact in any order, or of 8 bytes some whose sums carry
+// Part `i` of a thread's value: small integers, exact in any order, or of 8 bytes some whose sums carry
 // from the lower word to the upper one, small negative ones among them.
 template <typename T>
 __host__ __device__ double part_of(unsigned thread, int i) {
@@ -80,7 +80,7 @@ struct vector_of<float4> {
     }
 };
 
-// Thread t adds its value to targets[t % TARGETS], directly or first in shared memory.
+// Thread t adds its value to targets[t % TARGETS], directly or through shared memory.
 template <scope S, bool Shared, typename T>
 __global__ void add_each(T *targets) {
     __shared__ T gathered[TARGETS];
@@ -143,8 +143,8 @@ __global__ void update(const T *values, T *targets, T *before) {
     before[thread] = distwar::atomic_update<S>(targets + thread % TARGETS, values[thread], Op{});
 }
 
-// One block at its scope, more at the others. Targets of 2 bytes share words. The values found before must be those of some sequence of updates: the
-// result of each update that changed the target is found by the next one.
+// One block at its scope, more at the others. Targets of 2 bytes share words. The values found must be those
+// of some sequence of updates: the result of each update that changed the target is found by the next one.
 template <typename T, typename Op>
 void check_contention(const std::vector<T> &values, T initial, std::vector<T> expected) {
     for (int schedule = 0; schedule < 5; ++schedule) {
