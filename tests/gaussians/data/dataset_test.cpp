@@ -83,9 +83,6 @@ TEST_F(Dataset, ReadsPointsBesideTransforms) {
     EXPECT_EQ(got.point_count, 2u);
     fault ignored;
     EXPECT_FALSE(dataset_may_write(&got, (folder / "points3D.txt").c_str(), &ignored));
-    write_bytes(folder / "points3D.bin", "short");
-    EXPECT_FALSE(load(1));
-    EXPECT_TRUE(contains(why, folder / "points3D.bin: truncated at byte 5")) << why.text;
 }
 
 TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
@@ -216,6 +213,7 @@ TEST_F(Dataset, KnowsItsFiles) {
 // ---- the rules that are the same for all readers
 
 TEST_F(Dataset, SkipsViewsWithoutAPicture) {
+    points[0].track = 2, points[0].images = {101, 100};
     write_all();
     std::filesystem::remove(folder / "images/a.png");
     std::filesystem::create_directories(folder / "images/a.png"); // is no picture
@@ -223,13 +221,16 @@ TEST_F(Dataset, SkipsViewsWithoutAPicture) {
     ASSERT_EQ(got.view_count, 1u);
     EXPECT_STREQ(got.views[0].name, "b.png");
     EXPECT_EQ(warning, says("1 of 2 views have no picture and are skipped (the first: 'a.png')"));
-    // Also of cameras without pictures, so that views have one number; but with none at all they are the model's.
+    // Also of cameras without pictures, so that views have one number; but with none at all they are the model's. Tracks
+    // keep the views that stay.
     dataset_options options = options_of(1);
-    options.wanted = dataset_no_picture;
+    options.wanted = dataset_no_picture, options.with_tracks = true;
     for (const size_t left : {1u, 2u}) {
         dataset_close(&got);
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
         EXPECT_EQ(got.view_count, left);
+        ASSERT_EQ(got.track_count, left);
+        EXPECT_STREQ(got.views[got.tracks[left - 1].view].name, "b.png");
         std::filesystem::remove_all(folder / "images");
     }
 }

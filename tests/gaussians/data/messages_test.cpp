@@ -372,8 +372,6 @@ void Messages::add_text(std::vector<row> *rows) {
          text("cameras", "", "holds no cameras"),
          text("cameras", "x PINHOLE 7 5 10 11 4 3\n",
               "at line 1: expected a camera's id, not 'x PINHOLE 7 5 10 11 4 3'"),
-         text("cameras", "99999999999 PINHOLE 7 5 10 11 4 3\n",
-              "at line 1: expected a camera's id, not '99999999999 PINHOLE 7 5 10 11 4 3'"),
          text("cameras", "# 1\n\n2 PINBALL 7 5 10 11 4 3\n",
               "at line 3: camera 2 has model PINBALL, which cannot be read; ..."),
          text("cameras", "2 EUCM 7 5 10 11 4 3 0.5 1\n",
@@ -381,18 +379,12 @@ void Messages::add_text(std::vector<row> *rows) {
          text("cameras", "2\n", "at line 1: expected the name of a camera model, not ''"),
          text("cameras", "2 PINHOLE -7 5 10 11 4 3\n",
               "at line 1: expected a camera's image width, not '-7 5 10 11 4 3'"),
-         text("cameras", "2 PINHOLE 7.5 5 10 11 4 3\n",
-              "at line 1: expected a camera's image width, not '7.5 5 10 11 4 3'"),
-         text("cameras", "2 PINHOLE 7 99999999999999999999 10 11 4 3\n",
-              "at line 1: expected a camera's image height, not '99999999999999999999 10 11 4 3'"),
          text("cameras", "2 PINHOLE 7 5 10 11 4\n", "at line 1: expected a camera's parameter, not ''"),
          text("cameras", "2 PINHOLE 7 5 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"),
          text("cameras", "2 PINHOLE 7 5 1e999 11 4 3\n",
               "at line 1: camera 2 has focal lengths inf, 11 and angles of view 0, 0" + far_focal),
          text("cameras", std::string("2 PIN\0HOLE 7 5 10 11 4 3\n", 25), "at line 1: holds a zero byte"),
          text("images", "", "holds no images"),
-         text("images", "1 0 0 0 0 0 0 0 2 a.png\n\n",
-              "at line 1: image 'a.png' has the quaternion 0, 0, 0, 0"),
          text("images", "1 1 0 0 0 0 0 0 2 a.png\n\n1 1 0 0 0 0 0 0 3 b.png\n\n",
               "at line 3: image 'b.png' is of camera 3, which is not in the model"),
          text("images", "1 1 0 0 0 0 0 0 2 \n\n",
@@ -443,10 +435,8 @@ void Messages::add_transforms(std::vector<row> *rows) {
          json("0.1", "1e300", "frames[0]: the camera has the distortion k1 = 1e+300; it must be finite"),
          json("0.1", "[]", "k1: must be a number"),
          json("'k1'", "'w':0,'k1'", "w: 0; must be a whole ... 1..16384"),
-         json("'k1'", "'w':7.5,'k1'", "w: 7.5; must be a whole ..."),
          json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0"),
          json("'k1'", "'is_fisheye':true,'p1':0.01,'k1'", "p1: 0.01; this distortion ..."),
-         json("'k1'", "'camera_model':'OPENCV_FISHEYE','p2':0.01,'k1'", "p2: 0.01; this distortion ..."),
          json("'k1'", "'camera_model':'EQUIRECTANGULAR','k1'",
               "camera_model: the lens 'EQUIRECTANGULAR' cannot be read"),
          json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string"),
@@ -463,10 +453,6 @@ void Messages::add_transforms(std::vector<row> *rows) {
          second("{\"file_path\":7}", "frames[1].file_path: must be a string"),
          second(frame("./images/a.png"), "two images are named 'images/a.png'"),
          second(frame(""), "frames[1].file_path: '' is empty or leaves the folder"),
-         second(frame("../a"), "frames[1].file_path: '../a' is empty or leaves the folder"),
-         second(frame("images/b.png", straight, ",\"mask_path\":7"), "frames[1].mask_path: must be a string"),
-         second(frame("images/b.png", straight, ",\"mask_path\":\"\""),
-                "frames[1].mask_path: '' is empty or leaves the folder"),
          second(frame("images/b.png", straight, ",\"mask_path\":\"m/../../a.png\""),
                 "frames[1].mask_path: 'm/../../a.png' is empty or leaves the folder"),
          second("{\"file_path\":\"b\"}", "frames[1].transform_matrix: must be an array of 4 rows"),
@@ -474,13 +460,9 @@ void Messages::add_transforms(std::vector<row> *rows) {
          pose("[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", "[0]: must be an array of 4 numbers"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,1,\"0\"],[0,0,0,1]]", "[2][3]: must be a number"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]", ": the last row is 0 0 0 2; it must be 0 0 0 1"),
-         pose("[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]", not_turn + "1" + tolerated + "0"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]", not_turn + "0" + tolerated + "-1"),
-         pose("[[2,0,0,0],[0,2,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "3" + tolerated + "4"),
          pose("[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "0.01" + tolerated + "1"),
          pose("[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]", not_turn + "inf" + tolerated + "inf"),
-         second(frame("images/b.png", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]"),
-                "frames[1]: image 'images/b.png' has the translation -1e+39, 0, 0"),
          second(frame("images/b.png", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]"),
                 "frames[1]: image 'images/b.png' has the translation 0, -1.1e+18, 0"),
          split("", good,
@@ -695,10 +677,6 @@ void Messages::add_scenes(std::vector<row> *rows) {
          made(scene("a.gltf", two_gaussians().json), "a.gltf",
               "truncated or damaged: buffers[0] has 0 bytes, not 156"),
          made(scene("a.gltf", "[]"), "a.gltf", "holds no Gaussians of " + khr)});
-    rows->push_back(ply(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 5 6\n"),
-                        of_header +
-                            "no vertex property 'opacity': these are points, not Gaussians, for `dsplat "
-                            "train` to start from"));
     for (const std::string &name : ply_needed) {
         std::vector<std::string> names = ply_needed;
         names.push_back(name);
@@ -721,6 +699,10 @@ void Messages::add_scenes(std::vector<row> *rows) {
 }
 
 void Messages::add_spz(std::vector<row> *rows) {
+    rows->push_back(ply(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 5 6\n"),
+                        of_header +
+                            "no vertex property 'opacity': these are points, not Gaussians, for `dsplat "
+                            "train` to start from"));
     const std::string body = positions + alphas + colors + scales + smallest_three,
                       unpacking = "truncated or damaged at "
                                   "byte ... while unpacking ";

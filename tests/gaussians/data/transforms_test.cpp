@@ -217,23 +217,6 @@ TEST_F(Transforms, ForgivesRounding) {
         }
 }
 
-TEST_F(Transforms, ReadsMasksThatFramesName) {
-    write_picture("a.png", 6, 4, 3, {1, 2, 3, 0});
-    write_picture("b.png", 6, 4, 3, {1, 2, 3, 0});
-    write_picture("m/of a.png", 6, 4, 3, {0, 9, 0, 0});
-    const auto describe = [&](const std::string &mask) {
-        write_bytes(path, "{\"fl_x\":5,\"frames\":[" + frame("a.png", straight, ",\"mask_path\":" + mask) +
-                              "," + frame("b.png") + "]}");
-    };
-    const dataset_options options = options_of(1);
-    describe("\"./m/of a.png\"");
-    ASSERT_TRUE(load_data(options)) << why.text;
-    ASSERT_NE(data.views[0].mask, nullptr);
-    EXPECT_STREQ(data.views[0].mask_path, "m/of a.png");
-    for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
-    EXPECT_EQ(data.views[1].mask, nullptr);
-}
-
 // Photographs with a lens, as transforms_load reads them.
 TEST_F(Transforms, ReadsBackWhatItWrites) {
     touch("images/a.jpg");
