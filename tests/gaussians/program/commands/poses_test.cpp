@@ -198,7 +198,10 @@ TEST_F(PosesWithColmap, AreFoundOrRefused) {
         EXPECT_TRUE(image_write_png(entry.path().c_str(), &flat, &why));
         image_close(&flat);
     }
-    refuses({{"poses @photos -o @none", 1, "cannot be found: they show too little of the same things"}});
+    const outcome refused = dsplat("poses @photos -o @none");
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_CONTAINS(refused.err, "cannot be found: they show too little of the same things");
+    EXPECT_FALSE(fs::exists(at("none")));
 }
 
 } // namespace
