@@ -393,12 +393,13 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
         t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
     else
         place_open(&state->place, settings);
-    if (settings->budget && state->place.length > 0) place_fit(&state->place, &t->fitted);
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
         !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
                           settings->seed, settings->validation_until > 0, &why) ||
         !exposures_open(t, &why))
         return ranks_fail_with(t->group, &why);
+    // With the pictures of a run from the start: later scenes may have its resolutions again.
+    if (settings->budget && state->place.length > 0) place_fit(&state->place, &t->fitted);
     if (t->source.trained_order.count > 0 && state->poses > 0)
         return ranks_fail(t->group, "refined poses exclude views that are set aside");
     t->report.validating = is_validating(t);

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int exposed_views = 18, exposed_width = 24, exposed_height = 20;
+constexpr int exposed_views = 18, exposed_width = 16, exposed_height = 16; // a tile
 using gains = std::array<double, 3>;
 
 // A small scene, photographs of it from places along a line, whose colours are multiplied, and its own colours forgotten.
@@ -54,7 +54,7 @@ class gallery {
     struct camera_and_picture {
         camera_and_picture(const gs_gaussians &host, double place) {
             camera.width = exposed_width, camera.height = exposed_height;
-            camera.fx = camera.fy = 22, camera.cx = exposed_width / 2.f, camera.cy = exposed_height / 2.f;
+            camera.fx = camera.fy = 16, camera.cx = exposed_width / 2.f, camera.cy = exposed_height / 2.f;
             camera.near_plane = 0.2f;
             for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
             camera.translation[0] = float(1 - 2 * place / (exposed_views - 1)), camera.translation[2] = 3;

@@ -40,7 +40,7 @@ std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int6
 }
 
 TEST(QueuedTraining, EndsInTheBytesOfTrainingThatWaits) {
-    const cloud c;
+    const cloud c(200, 48, 40);
     int64_t most = 0;
     for (const uint64_t seed : {1, 2, 3}) {
         int64_t first, repeats;

@@ -14,7 +14,7 @@ struct spoiled {
 
 // As train() says it; "" if it is done. warnings: how often the observer was told of one.
 std::string warning_of(cloud *c, const training_settings &settings,
-                    const std::function<void(training_state *)> &spoil, int *warnings = nullptr) {
+                       const std::function<void(training_state *)> &spoil, int *warnings = nullptr) {
     training_state state = {};
     training_report report = {};
     fault why = {};
@@ -89,7 +89,7 @@ TEST(McmcWatch, SeesLossesThatRiseAndGaussiansThatDie) {
 }
 
 TEST(McmcWatch, WarnsWhileGaussiansDie) {
-    cloud c(40, 24, 16);
+    cloud c(40, 16, 16);
     for (const bool runs_away : {false, true}) {
         training_settings settings = cloud::settings(240);
         settings.density.kind = DENSITY_MCMC;
