@@ -122,7 +122,7 @@ TEST(OneCallCost, OfFewValues) {
               cost(1, 4, 1, 0, 1, 32)); // by fours
     // Equal keys are found 5 distances at a time; not found, they are not there.
     std::vector<int> keys(32);
-    for (int lane = 0; lane < 32; ++lane) keys[lane] = 3 * lane;
+    for (int lane = 0; lane < 32; ++lane) keys[lane] = 3 * lane % KEYS;
     EXPECT_EQ((cost_of<ONE_CALL, 1>(keys)), cost(1 + 15, 3 + 3, 0, 0, 1, 32));
     for (int first = 0; first < 32; ++first)
         for (int distance = 1; distance <= 16; ++distance) {
