@@ -155,7 +155,7 @@ def measure(p, forward, backward, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs=2, metavar=("SCENE.ply", "CAMERAS.json"))
+    parser.add_argument("files", nargs=2, metavar="FILE")
     parser.add_argument("--view", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=200)
     o = parser.parse_args()

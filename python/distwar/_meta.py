@@ -33,9 +33,6 @@ class Meta(MutableMapping):
     def __len__(self):
         return len(self._entries) + len(self._late)
 
-    def __repr__(self):
-        return repr(self.copy())
-
     def copy(self):
         return dict(self)
 

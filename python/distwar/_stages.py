@@ -16,7 +16,6 @@ from ._library import library
 SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_splat_grad
 TILE = 16
 MOST_VIEWS = 32
-CHANNELS = 3
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
 # Colours [cameras, height, width, channels], stored as planes, and depths apart; the depth as the last of the channels, of

@@ -113,23 +113,25 @@ def on_host(tensor):
     reference, of, copy = _host_copies.get(id(tensor), (None, -1, None))
     if of < 0 or of != version or copy is None or reference() is not tensor:
         copy = tensor.detach().cpu()
-        if len(_host_copies) >= 1024:
-            _host_copies.clear()
-        _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
+        _remember(tensor, version, copy)
     return copy
+
+
+def _remember(tensor, version, copy):
+    if len(_host_copies) >= 1024:
+        _host_copies.clear()
+    _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
 
 
 def known_values(tensor):
     """The numbers of a small tensor as a list. None: it needs a gradient, or lies on a GPU and comes for the first time, as a
     random background does: nobody waits for it. Where it comes again, a call waits once."""
-    if tensor.requires_grad:
+    if tensor.requires_grad or tensor.is_cuda and (tensor.is_inference() or is_capturing()):
         return None
     if tensor.is_cuda:
         reference, of, _ = _host_copies.get(id(tensor), (None, -1, None))
-        if tensor.is_inference() or is_capturing():
-            return None
         if of != tensor._version or reference() is not tensor:
-            _host_copies[id(tensor)] = weakref.ref(tensor), tensor._version, None
+            _remember(tensor, tensor._version, None)
             return None
     return on_host(tensor).tolist()
 

@@ -111,7 +111,7 @@ def compute_relocation(opacities: Tensor, scales: Tensor, ratios: Tensor, binoms
     return shared, (scales * (opacity / area)[:, None]).to(scales.dtype)
 
 
-def sum_gradients(info: dict[str, Any], sums: Tensor) -> None:
+def sum_gradients(info: MutableMapping[str, Any], sums: Tensor) -> None:
     """Before backward(): lets each backward pass of the call that made `info` add to sums [N, 2] the length of each Gaussian's
     gradient by its mean in the image, in units of half the image, and 1 where it is in view. Of one camera, whose pose has no
     gradient, and before anybody asks for info["means2d"]; else its .grad or .absgrad has what is to be summed."""

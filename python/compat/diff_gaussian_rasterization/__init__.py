@@ -21,8 +21,8 @@ from distwar._tensors import (Memory, On, index_of, is_plain, known_values, libr
 from distwar._torch import float32_of
 
 __all__ = ["GaussianRasterizationSettings", "GaussianRasterizer", "compute_relocation", "rasterize_gaussians"]
-# To the original's programs this name promises dc beside shs too, and with --convert_SHs_python they have neither: there
-# they must not find it.
+# To the original's programs this name promises dc beside shs too: with --convert_SHs_python they have neither, and must not
+# find it.
 if "--convert_SHs_python" not in sys.argv:
     from distwar.optim import SparseGaussianAdam  # noqa: F401
     __all__ += ["SparseGaussianAdam"]
@@ -175,8 +175,8 @@ class GaussianRasterizer(torch.nn.Module):
         _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
                      cov3D_precomp is not None)
         if not is_plain(means3D):
-            raise NotImplementedError("GaussianRasterizer: transforms and modes of torch (vmap, fake tensors) and subclasses of "
-                                      "tensors are not supported")
+            raise NotImplementedError("GaussianRasterizer: transforms and modes of torch (vmap) and "
+                                      "subclasses of tensors are not supported")
         if scales is not None and s.scale_modifier != 1:
             scales = scales * s.scale_modifier
         _expect("means3D", means3D, (len(means3D), 3))
