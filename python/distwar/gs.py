@@ -19,6 +19,10 @@ class Gaussians(Structure):
                 ("channels", c_int32), ("form", c_int32), ("eps2d", c_float)]
 
 
+def _pointers(names):
+    return [(name, c_void_p) for name in names.split()]
+
+
 class Camera(Structure):
     _fields_ = [("width", c_int32), ("height", c_int32), ("fx", c_float), ("fy", c_float), ("cx", c_float),
                 ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float),
@@ -26,8 +30,7 @@ class Camera(Structure):
 
 
 class Image(Structure):
-    _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("n_contrib", c_void_p), ("depth", c_void_p),
-                ("median_depth", c_void_p), ("alpha", c_void_p)]
+    _fields_ = _pointers("color transmittance n_contrib depth median_depth alpha")
 
 
 class TileRanges(Structure):
@@ -61,25 +64,21 @@ class CameraGradient(Structure):
 
 
 class Gradient(Structure):
-    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
-                ("camera", c_void_p), ("pixel_mean2d", c_void_p),
-                ("largest", c_void_p), ("block_limit", c_float), ("adam", c_void_p)]
+    _fields_ = [*_pointers("color alpha splat_grad"), ("gaussians", Gaussians),
+                *_pointers("mean2d depth abs_mean2d camera pixel_mean2d largest"), ("block_limit", c_float), ("adam", c_void_p)]
 
 
 class Comparison(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p),
-                ("mask", c_void_p)]
+    _fields_ = [("width", c_int32), ("height", c_int32), *_pointers("color target mask")]
 
 
 class LossImage(Structure):
-    _fields_ = [("images", Comparison), ("result", c_void_p), ("color_gradient", c_void_p), ("log_gain", c_void_p),
-                ("gain_sums", c_void_p), ("depth", c_void_p), ("depth_target", c_void_p), ("depth_result", c_void_p),
-                ("depth_gradient", c_void_p), ("depth_weight", c_float)]
+    _fields_ = [("images", Comparison), *_pointers("result color_gradient log_gain gain_sums depth depth_target depth_result "
+                                                   "depth_gradient"), ("depth_weight", c_float)]
 
 
 class SsimPair(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("planes", c_int32), ("valid", c_int32), ("first", c_void_p),
-                ("second", c_void_p)]
+    _fields_ = [("width", c_int32), ("height", c_int32), ("planes", c_int32), ("valid", c_int32), *_pointers("first second")]
 
 
 class AdamRates(Structure):
