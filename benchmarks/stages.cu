@@ -8,7 +8,7 @@
 // fixed random gradient of the image, uniform in -1..1, the same in every view. A time is the mean over the views, by CUDA
 // events, after memory of twice the L2 cache was overwritten; each is repeated, and the median counts. The time of
 // `stages` is from before project to after project backward; its counters are its stages, in microseconds, each of which
-// finds in the cache what earlier ones left there, as in training; bin includes a read of the number of pairs by the host.
+// finds in the cache what earlier ones left there, as in training; the host reads the number of pairs behind render.
 // The loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
 // of another strategy. Under simt times mean nothing.
 #include "bench.cuh"
@@ -185,7 +185,8 @@ struct bench {
 
     void forward(size_t v) {
         const float black[GS_CHANNELS] = {};
-        frame_render(&frames[v], &gaussians, gaussians.sh_degree, &cameras[v], black);
+        do frame_queue_views(&frames[v], &gaussians, gaussians.sh_degree, &cameras[v], 1, black);
+        while (!frame_settle(&frames[v])); // the first pass only counts
     }
     void backward(size_t v) {
         frame_render_backward(&frames[v], usual);

@@ -143,7 +143,7 @@ class Rasterizer(unittest.TestCase):
             formulas = original(theirs, settings, screen=screen)
         else:
             formulas = original({**theirs, "quats": unit(theirs["quats"])}, settings, screen=screen)
-        self.assertLess(relative(picture.detach().cpu(), formulas[0].detach()), 1e-5)
+        self.assertLess(relative(picture, formulas[0].detach()), 1e-5)
         seen = radii.cpu() > 0
         self.assertGreater(int(seen.sum()), 30)
         self.assertTrue(torch.equal(radii.cpu()[seen], formulas[2].int()[seen]))
@@ -151,7 +151,7 @@ class Rasterizer(unittest.TestCase):
         loss, expected = ((of * weights[0].to(of)).sum() for of in (picture, formulas[0]))
         self.assertEqual(len(more), options.get("antialiasing") is not None)
         for inverse in more:
-            self.assertLess(relative(inverse[0].detach().cpu(), formulas[1].detach()), 1e-5)
+            self.assertLess(relative(inverse[0], formulas[1].detach()), 1e-5)
             loss = loss + (inverse[0] * weights[1].to(inverse)).sum()
             expected = expected + (formulas[1] * weights[1]).sum()
         loss.backward()
@@ -188,7 +188,8 @@ class Rasterizer(unittest.TestCase):
                 picture.backward(torch.ones_like(picture))
         counts = {event.key: event.count for event in profile.key_averages()}
         for name in ("copy_", "clone", "cat", "mul", "add", "rsub", "sum"):
-            self.assertEqual(counts.get(f"aten::{name}", 0), 0, name)
+            # On a GPU the host reads the matrices.
+            self.assertEqual(counts.get(f"aten::{name}", 0), int(name == "copy_" and DEVICE == "cuda"), name)
 
     def test_off_centre(self):
         s = scene()
@@ -196,7 +197,7 @@ class Rasterizer(unittest.TestCase):
         colors = distwar.rasterization(**s, packed=False, near_plane=0.2,
                                        backgrounds=torch.tensor([[0.1, 0.2, 0.3]], device=DEVICE))[0]
         _, (picture, _) = rasterized(s, settings_of(s))
-        self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), colors[0].detach().cpu()), 1e-4)
+        self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), colors[0]), 1e-4)
 
     def test_backgrounds(self):
         """With a gradient of their own, and as kernels blend them."""
@@ -204,7 +205,7 @@ class Rasterizer(unittest.TestCase):
         _, (picture, _) = rasterized(s, settings_of(s))
         background = torch.tensor([0.1, 0.2, 0.3], device=DEVICE, requires_grad=True)
         _, (same, _) = rasterized(s, settings_of(s)._replace(bg=background))
-        self.assertLess(relative(same.detach().cpu(), picture.detach().cpu()), 1e-6)
+        self.assertLess(relative(same, picture), 1e-6)
         same.sum().backward()
         self.assertGreater(float(background.grad.min()), 100)
 
@@ -217,7 +218,7 @@ class Rasterizer(unittest.TestCase):
         for degree in (3, 4, 5):
             four = settings_of(s)._replace(sh_degree=degree)
             self.assertTrue(torch.equal(rasterized(s, four, shs=more)[1][0], third))
-            self.assertTrue(torch.equal(rasterized(s, four, shs=more[:, 1:], dc=more[:, :1])[1][0], third))
+            self.assertLess(relative(rasterized(s, four, shs=more[:, 1:], dc=more[:, :1])[1][0], third), 1e-6)
         with self.assertRaisesRegex(ValueError, "K of at least 16"):
             rasterized(s, settings_of(s)._replace(sh_degree=4), shs=more[:, :7])
 
@@ -229,12 +230,12 @@ class Rasterizer(unittest.TestCase):
             with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
                 _, (picture, radii, depth, *alpha) = rasterized(s, settings_of(s))
             self.assertTrue(torch.equal(radii, plain_radii))
-            self.assertLess(relative(picture.detach().cpu(), plain.detach().cpu()), 1e-6)
+            self.assertLess(relative(picture, plain), 1e-6)
             self.assertEqual([tuple(a.shape) for a in (depth, *alpha)], [(1, H, W)] * (1 + len(alpha)))
-            self.assertLess(relative(depth.detach().cpu(), expected.detach()[..., 0].cpu()), 1e-5)
+            self.assertLess(relative(depth, expected.detach()[..., 0].cpu()), 1e-5)
             self.assertEqual(len(alpha), results == "depth_alpha")
             for a in alpha:
-                self.assertLess(relative(a.detach().cpu(), alphas.detach()[..., 0].cpu()), 1e-6)
+                self.assertLess(relative(a, alphas.detach()[..., 0].cpu()), 1e-6)
         (depth.sum() + alpha[0].sum()).backward()
         ours, s["means"].grad = s["means"].grad, None
         (expected.sum() + alphas.sum()).backward()
@@ -354,8 +355,7 @@ class Rasterizer(unittest.TestCase):
         for colors in ((s["colors"],), (s["colors"][:, :1], s["colors"][:, 1:])):
             for of in (settings, settings._replace(prefiltered=True), settings._replace(debug=True)):
                 made = rasterize_gaussians(s["means"], none, *colors, *rest, of)
-                for a, b in zip(made, expected):
-                    self.assertTrue(torch.equal(a, b))
+                self.assertTrue(all(relative(a, b) < 1e-6 for a, b in zip(made, expected)))
         names = "sh", "colors_precomp", "opacities", "scales", "rotations", "cov3Ds_precomp"
         named = dict(zip(names, (s["colors"], *rest)), raster_settings=settings)
         picture = rasterize_gaussians(s["means"], none, **named)[0]
@@ -401,7 +401,7 @@ class Rasterizer(unittest.TestCase):
         settings.projmatrix.copy_(settings.viewmatrix @ torch.linalg.inv(settings_of(s).viewmatrix) @ settings.projmatrix)
         moved = rasterized(s, settings)[1][0].detach()
         s["viewmats"] = settings.viewmatrix.t()[None]
-        self.assertLess(relative(moved.cpu(), rasterized(s, settings_of(s))[1][0].detach().cpu()), 1e-5)
+        self.assertLess(relative(moved.cpu(), rasterized(s, settings_of(s))[1][0]), 1e-5)
         self.assertGreater(relative(moved.cpu(), first.cpu()), 1e-2)
 
     def test_no_gaussians(self):
@@ -409,7 +409,7 @@ class Rasterizer(unittest.TestCase):
         means2D, (picture, radii) = rasterized(s, settings_of(s))
         picture.sum().backward()
         self.assertEqual((tuple(radii.shape), tuple(s["means"].grad.shape)), ((0,), (0, 3)))
-        self.assertLess(relative(picture.detach().cpu()[:, 5, 5], [0.1, 0.2, 0.3]), 1e-6)
+        self.assertLess(relative(picture[:, 5, 5], [0.1, 0.2, 0.3]), 1e-6)
 
     def test_refusals(self):
         s = scene()

@@ -105,5 +105,5 @@ def reference(s, covars=None, eps2d=0.3, antialiased=False):
 
 def relative(a, b):
     """The error of a against b as a norm; NaN stays NaN."""
-    a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+    a, b = (np.asarray(of.detach().cpu() if hasattr(of, "detach") else of, "float64") for of in (a, b))
     return np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30)

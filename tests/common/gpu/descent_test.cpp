@@ -8,12 +8,12 @@
 
 namespace {
 
-struct outcome {
+struct descent {
     double loss;
     std::vector<float> gradient;
 };
 
-outcome loss_of(const std::vector<float> &value, const std::vector<float> &target) {
+descent loss_of(const std::vector<float> &value, const std::vector<float> &target) {
     const size_t bytes = value.size() * sizeof(float);
     const int64_t count = int64_t(value.size());
     float *device[3];
@@ -22,7 +22,7 @@ outcome loss_of(const std::vector<float> &value, const std::vector<float> &targe
     device_upload(device[0], value.data(), bytes);
     device_upload(device[1], target.data(), bytes);
     l1_loss(device[0], device[1], count, loss, device[2]);
-    outcome out = {l1_loss_read(loss, count), std::vector<float>(value.size())};
+    descent out = {l1_loss_read(loss, count), std::vector<float>(value.size())};
     device_download(out.gradient.data(), device[2], bytes);
     l1_loss(device[0], device[1], count, loss, NULL);
     const double again = l1_loss_read(loss, count);
@@ -42,7 +42,7 @@ TEST(L1Loss, IsTheMeanDifferenceWithItsSlope) {
             target[i] = i % 7 == 0 ? value[i] : float(random()) / 4294967296.0f;
             sum += std::abs(double(value[i]) - target[i]);
         }
-        const outcome result = loss_of(value, target);
+        const descent result = loss_of(value, target);
         EXPECT_NEAR(result.loss, sum / double(count), 1e-6) << count;
         for (size_t i = 0; i < count; i++) {
             const float slope = float(1.0 / double(count));

@@ -7,13 +7,13 @@
 
 namespace {
 
-struct outcome {
+struct step_outcome {
     std::vector<float> image, splats, mean2d, camera;
     std::vector<double> gradients;
 };
 
 // All that a step makes of the frame's Gaussians as they are now, by sums that do not depend on the order.
-outcome step_of(const kernel_frame &frame) {
+step_outcome step_of(const kernel_frame &frame) {
     own_view view(frame.view);
     view.ranges = {}, view.splats = NULL, view.image.color = NULL;
     const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(frame.choice.count));
@@ -28,7 +28,7 @@ outcome step_of(const kernel_frame &frame) {
     gradient.gaussians = *gradients.get();
     EXPECT_GS_OK(gs_forward(&view, NULL));
     EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
-    outcome out;
+    step_outcome out;
     const auto read = [](const void *from, size_t size) {
         return downloaded(static_cast<const float *>(from), size);
     };
@@ -81,7 +81,7 @@ TEST_P(Poison, StaysInItsGaussians) {
         float before[std::size(poisons)], logit[std::size(poisons)] = {};
         for (size_t k = 0; k < rows.size(); k++)
             before[k] = put(values + (rows[k] + 1) * a.width - 1, poisons[k]);
-        const outcome got = step_of(frame);
+        const step_outcome got = step_of(frame);
         bool is_culled[std::size(poisons)];
         for (size_t k = 0; k < rows.size(); k++) {
             is_culled[k] = got.splats[size_t(rows[k]) * splat + depth] == 0;
@@ -90,7 +90,7 @@ TEST_P(Poison, StaysInItsGaussians) {
             put(values + (rows[k] + 1) * a.width - 1, before[k]);
             logit[k] = put(g.opacity_logit + rows[k], -100);
         }
-        const outcome wanted = step_of(frame);
+        const step_outcome wanted = step_of(frame);
         EXPECT_EQ(got.image, wanted.image);
         EXPECT_EQ(got.camera, wanted.camera);
         EXPECT_EQ(got.mean2d, wanted.mean2d);

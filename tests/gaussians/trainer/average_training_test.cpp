@@ -7,14 +7,14 @@ namespace average_training_test {
 
 constexpr int64_t steps = 19;
 
-struct outcome {
+struct training_outcome {
     std::vector<std::vector<float>> seen; // the parameters after each step
     std::vector<float> last;              // when training has ended
     int64_t samples;                      // of an average that has not been taken
 };
 
 struct watcher {
-    outcome *got;
+    training_outcome *got;
     volatile sig_atomic_t end;
     int64_t end_at; // 0: never
 };
@@ -26,10 +26,10 @@ bool watch(void *context, const training_state *state, const training_report *, 
     return true;
 }
 
-outcome train(const cloud &c, double part, int64_t end_at = 0) {
+training_outcome train(const cloud &c, double part, int64_t end_at = 0) {
     training_settings settings = cloud::settings(steps);
     settings.average_part = part;
-    outcome got;
+    training_outcome got;
     watcher w = {&got, 0, end_at};
     const training_observer observer = {watch, &w, 1, &w.end, nullptr, nullptr};
     trained run(c);
@@ -47,7 +47,7 @@ double distance(const std::vector<float> &a, const std::vector<double> &b) {
 
 TEST(AverageTraining, EndsInTheMeanOfItsLastSteps) {
     const cloud c(60, 32, 24);
-    const outcome plain = train(c, 0), averaged = train(c, 11.5 / 19); // from step 9 on: 10 and 15
+    const training_outcome plain = train(c, 0), averaged = train(c, 11.5 / 19); // from step 9 on: 10 and 15
     ASSERT_EQ(plain.seen.size(), size_t(steps));
     EXPECT_EQ(plain.last, plain.seen.back());
     EXPECT_EQ(averaged.samples, 0);
@@ -64,7 +64,7 @@ TEST(AverageTraining, EndsInTheMeanOfItsLastSteps) {
 
 TEST(AverageTraining, ASignalLeavesTheLastStepAndTheAverage) {
     const cloud c(60, 32, 24);
-    const outcome plain = train(c, 0), ended = train(c, 1, 12); // ends after step 13
+    const training_outcome plain = train(c, 0), ended = train(c, 1, 12); // ends after step 13
     ASSERT_EQ(ended.seen.size(), 13u);
     EXPECT_EQ(ended.last, plain.seen[12]);
     EXPECT_EQ(ended.samples, 2);

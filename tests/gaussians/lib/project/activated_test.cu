@@ -226,7 +226,7 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
                         : 2 * M_LN2 * splats[i].conic_sqrt[0] * splat_grad[GS_SPLAT_GRAD_STRIDE * i + 10],
                     1e-5 * (1 + fabs(sums[2 * i])));
 
-    const auto means = [&p](const float *pixel_mean2d) {
+    const auto means = [&](const float *pixel_mean2d) {
         p.gradient.pixel_mean2d = pixel_mean2d;
         p.run();
         std::vector<double> out = p.gradients.values();

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, Project, testing::ValuesIn(comparison_scenes())
 INSTANTIATE_TEST_SUITE_P(Given, Project, testing::ValuesIn(scenes_with_given_inputs()));
 
 // All that a projection and its adjoint write.
-struct outcome {
+struct projection_outcome {
     std::vector<gs_splat> splats;
     std::vector<double> gradients; // as reference_gaussians has them
     std::vector<float> mean2d;
@@ -73,8 +73,8 @@ struct outcome {
 };
 
 // Gradients hold NaN beforehand, so that a value that is not written shows.
-outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used, const gs_camera &camera,
-                       const std::vector<float> &splat_grad) {
+projection_outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
+                                  const gs_camera &camera, const std::vector<float> &splat_grad) {
     const int64_t n = gaussians.count;
     reference_gaussians unwritten = reference_gaussians_create(n, gaussians.sh_degree);
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
@@ -96,7 +96,8 @@ outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
     EXPECT_GS_OK(gs_project(&view, NULL));
     EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     reference_gaussians got = gradients.read();
-    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read(), {}};
+    projection_outcome all = {
+        splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read(), {}};
     device_download(&all.camera, gradient.camera, sizeof all.camera);
     reference_gaussians_destroy(&got);
     return all;
@@ -130,11 +131,11 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
             std::vector<float> splat_grad = random_floats(50 + used, size_t(n * GS_SPLAT_GRAD_STRIDE), -1, 1);
             for (int64_t i = 0; i < n; i += 5)
                 std::fill_n(splat_grad.begin() + i * GS_SPLAT_GRAD_STRIDE, GS_SPLAT_GRAD_STRIDE, 0.0f);
-            const outcome one_way = there_and_back(scene.gaussians, used, camera, splat_grad);
+            const projection_outcome one_way = there_and_back(scene.gaussians, used, camera, splat_grad);
 
             turn_rows(scene.gaussians.mean, n, degree);
             turn_rows(splat_grad.data(), n, int64_t(GS_SPLAT_GRAD_STRIDE));
-            outcome other_way = there_and_back(scene.gaussians, used, camera, splat_grad);
+            projection_outcome other_way = there_and_back(scene.gaussians, used, camera, splat_grad);
             turn_rows(other_way.splats.data(), n, int64_t(1));
             turn_rows(other_way.gradients.data(), n, degree);
             turn_rows(other_way.mean2d.data(), n, int64_t(2));
@@ -215,7 +216,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         reference_project_backward(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &expected);
         reference_project_by_camera(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &by_camera);
     }
-    const outcome all = there_and_back(gaussians, 2, camera, splat_grad);
+    const projection_outcome all = there_and_back(gaussians, 2, camera, splat_grad);
     for (int64_t i = 0; i < n; i++) {
         SCOPED_TRACE(testing::Message() << row.angles[size_t(i)] * 180 / M_PI << " degrees");
         const gs_splat &splat = all.splats[size_t(i)];
@@ -256,7 +257,7 @@ TEST(ProjectFisheye, TheAxisIsNoException) {
         for (int k = 0; k < 3; k++) one.log_scale[3 * i + k] = -1 - 0.5 * k;
     }
     std::vector<float> splat_grad(size_t(3 * GS_SPLAT_GRAD_STRIDE), 0.25f);
-    const outcome all = there_and_back(one, 0, camera, splat_grad);
+    const projection_outcome all = there_and_back(one, 0, camera, splat_grad);
     EXPECT_EQ(all.splats[1].mean[0], 16);
     EXPECT_EQ(all.splats[1].mean[1], 16);
     EXPECT_EQ(all.splats[1].depth, 5);
@@ -310,7 +311,7 @@ TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     const int64_t n = 40;
     reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
-    const outcome all =
+    const projection_outcome all =
         there_and_back(scene.gaussians, 3, camera, std::vector<float>(size_t(n * GS_SPLAT_GRAD_STRIDE), NAN));
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < 3; k++)
