@@ -40,12 +40,12 @@ KEPT = {
         "fox_exposures": "198c4a2d1119be6b42f9fe74231ec2ee4cec293eda3526e27ea0762e6c084a16",
     },
     "cuda": {
-        "knot_splits": "a76881cf9d13df8ca8dbb20b8be296d13aa98096626827d9298837ac5b2cd74a",
-        "knot_mcmc": "9e5a48e4d23527eae89c36a57984487a26af96fae9c3a0acae5588b9abad443d",
-        "knot_resumed": "570f84d3260a43d75d0930becf244a0b937e09f4abc55c119ee267310b2363de",
-        "fern_splits": "832f1236f336f1c0f88df2c30dea5dccdc61197b04f0a9d82b5a56a0c52b8f7c",
-        "fern_poses": "89f794b91e9ceef6ab8f9bdf57569c0f10bc88f8a4519c62ef1e4bebfb30c49f",
-        "fox_exposures": "273ec81f2a69f3e94a7624d1fb37b7468d82de0a12759a6b8bb9de0f34c0c9f3",
+        "knot_splits": "70481d75a91ba1178fc614cdb0e8d9595fe5786b04f2bebe2c7bdc2184ad4e5e",
+        "knot_mcmc": "b11d681097c73a79b311c8be6614eb1a91c02b9d1b69167b6abc8fb7ee24f18b",
+        "knot_resumed": "c3687d869e3998cac52dd8994ea77a837a68aba16709e68aa4b93c4f75d8943c",
+        "fern_splits": "ba3d88b1d811a21fe22c105e93a25f4028f1f4bfe794cabd4e531bd54d3d55a7",
+        "fern_poses": "fb023c4db6a9d83f3f14a111a4f8f31d4fdc3b13c659851dc5d8dd9a49ed79b4",
+        "fox_exposures": "e35be082d1951e561381c223c39f7584fe04bb870d5fa77924c29078894cf0aa",
     },
 }
 
