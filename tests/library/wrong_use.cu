@@ -191,7 +191,7 @@ __global__ void levels(float *base) {
     require<level>(planes<int, maximum>{nullptr, 2});
     require<level>(in_shared(fields<int, 1, 1>{{nullptr, 1}, {nullptr, 1}}));
     require<determinism::not_guaranteed>(record<float>{base, 2});
-    // distwar: only sinks of integers hold a level; reduce_fixed adds floats to them
+    // distwar: only sinks of integers hold a level
     WRONG(86, require<determinism::run_to_run>(in_shared(planes<float>{base, 2})))
     WRONG(87, require<level>(record<float, minimum>{base, 2}))
     WRONG(88, require<level>(aligned_record{base, 4}))

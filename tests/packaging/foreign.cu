@@ -92,7 +92,7 @@ template __global__ void every_call(unsigned, unsigned, int, int, const __half2 
 
 // The ways to a sink: one lane adds all values, or each lane one.
 template <typename Sink, typename T, int Count>
-__device__ void add_to(unsigned active, int key, const T (&val)[Count], const Sink &sink) {
+__device__ void add_in(unsigned active, int key, const T (&val)[Count], const Sink &sink) {
     const bool is_active = active >> threadIdx.x & 1;
     distwar::reduce_serial(distwar::all_lanes, is_active, distwar::uniform_key{key}, val, sink);
     distwar::reduce_tree(distwar::all_lanes, is_active, distwar::uniform_key{key}, val, sink);
@@ -102,22 +102,22 @@ __global__ void sinks_of_floats(unsigned active, int key, const float *from, flo
     const float val[3] = {from[0], from[1], from[2]};
     const float seven[7] = {from[0], from[1], from[2], from[3],
                             from[4], from[5], from[6]}; // 4 + 3 or 4 + 2 + 1
-    add_to(active, key, val, record{to, 12});
-    add_to(active, key, val, record<float, minimum, scope::system>{to, 12});
-    add_to(active, key, val, planes<float, maximum, scope::block>{to, 12});
-    add_to(active, key, val, pointers{to, to, to});
-    add_to(active, key, val, fields<float, 1, 2>{{to, 4}, {to, 5}});
-    add_to(active, key, seven, aligned_record{to, 12});
+    add_in(active, key, val, record{to, 12});
+    add_in(active, key, val, record<float, minimum, scope::system>{to, 12});
+    add_in(active, key, val, planes<float, maximum, scope::block>{to, 12});
+    add_in(active, key, val, pointers{to, to, to});
+    add_in(active, key, val, fields<float, 1, 2>{{to, 4}, {to, 5}});
+    add_in(active, key, seven, aligned_record{to, 12});
 }
 template <typename Half, typename Pair>
 __global__ void sinks_of_halves(unsigned active, int key, const float *from, Half *to, Pair *pairs) {
     using namespace distwar;
     const float val[3] = {from[0], from[1], from[2]};
-    add_to(active, key, val, record{to, 12});
-    add_to(active, key, val, planes<Half, minimum>{to, 12});
-    add_to(active, key, val, pointers{to, to, to});
-    add_to(active, key, val, record_of_pairs{pairs, 12});
-    add_to(active, key, val, record_of_halves<Half>{to, 12, 1000});
+    add_in(active, key, val, record{to, 12});
+    add_in(active, key, val, planes<Half, minimum>{to, 12});
+    add_in(active, key, val, pointers{to, to, to});
+    add_in(active, key, val, record_of_pairs{pairs, 12});
+    add_in(active, key, val, record_of_halves<Half>{to, 12, 1000});
 }
 template __global__ void sinks_of_halves(unsigned, int, const float *, __half *, __half2 *);
 template __global__ void sinks_of_halves(unsigned, int, const float *, __nv_bfloat16 *, __nv_bfloat162 *);
@@ -126,11 +126,11 @@ __global__ void sinks_of_pairs(unsigned active, int key, const Pair *from, Pair 
     using namespace distwar;
     const Pair val[3] = {from[0], from[1], from[2]};
     const Pair seven[7] = {from[0], from[1], from[2], from[3], from[4], from[5], from[6]};
-    add_to(active, key, val, record{to, 12});
-    add_to(active, key, val, planes<Pair, maximum>{to, 12});
-    add_to(active, key, val, pointers<3, Pair, minimum, scope::block>{to, to, to});
-    add_to(active, key, val, fields_with<multiply, scope::system, Pair, 1, 2>{{to, 4}, {to, 4}});
-    add_to(active, key, seven, aligned_record{to, 8});
+    add_in(active, key, val, record{to, 12});
+    add_in(active, key, val, planes<Pair, maximum>{to, 12});
+    add_in(active, key, val, pointers<3, Pair, minimum, scope::block>{to, to, to});
+    add_in(active, key, val, fields_with<multiply, scope::system, Pair, 1, 2>{{to, 4}, {to, 4}});
+    add_in(active, key, seven, aligned_record{to, 8});
 }
 template __global__ void sinks_of_pairs(unsigned, int, const __half2 *, __half2 *);
 template __global__ void sinks_of_pairs(unsigned, int, const __nv_bfloat162 *, __nv_bfloat162 *);
@@ -197,7 +197,7 @@ __global__ void counters(unsigned active, int key, unsigned *counter, number *nu
     __shared__ hot_slots<8, 3> slots;
     slots.clear();
     const float val[3] = {};
-    add_to(active, key, val, slots.sink(own_sink<float>{to}));
+    add_in(active, key, val, slots.sink(own_sink<float>{to}));
     slots.flush(own_sink<float>{to});
 }
 
