@@ -400,7 +400,9 @@ static double step_bytes(const training_settings *s, const target_view *of, doub
         if (n == 1) break;
     }
     gs_context_destroy(context);
-    const double planes = GS_CHANNELS + (of->depth_on_host ? 2 : 0); // gradients, and depth
+    // Gradients, colours corrected by gains, and depth.
+    const double planes = 2 * GS_CHANNELS + (of->depth_on_host ? 2 : 0);
+    counted += counted / 8 + 40 * most; // what grows takes an eighth more at most; density control sorts rows
     return counted + (splats + most) * sizeof(gs_splat) + splats * sizeof(gs_splat_grad) +
            views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
 }

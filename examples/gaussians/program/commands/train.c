@@ -124,8 +124,7 @@ static void print_training(const train_run *run, int ranks) {
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (run->state.place.given_up > 0)
         printf(
-            "           a longer run was given up after %lld iterations: validation views did not confirm what it learned "
-            "(--validate 0 goes on)\n",
+            "           a longer run was given up after %lld iterations, by validation views (--validate 0 goes on)\n",
             (long long)run->state.place.given_up);
     else if (run->state.place.ended > 0)
         printf(
@@ -213,10 +212,9 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->mean.psnr, held_out->mean.ssim);
     print_validation(run);
     print_stages(&report->clock);
-    const train_depth *const depth = &run->depth;
     if (options->depth)
         printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
-               depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
+               run->depth.fitted, run->depth.maps, run->depth.mean_points, 100 * run->depth.mean_error);
     if (options->recipe.refine_poses || options->perturb_poses) print_poses(&run->poses);
 }
 
