@@ -166,12 +166,10 @@ inline constexpr bool is_destination = !is_same<value_of<T>, void>;
 // Whether T is the type of a single value: one that a warp can sum.
 template <typename T>
 inline constexpr bool is_value = is_same<value_of<T>, T>;
-// Whether values of type V are added to a T. Sums of floats may lie in doubles, counts of 4 bytes in counters of 8.
+// Whether values of type V are added to a T. Sums of floats may lie in doubles.
 template <typename T, typename V>
 inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, double> && is_same<V, float>) ||
-                                     (is_integer<T> && (is_same<integer_of<T>, integer_of<V>> ||
-                                                        (is_same<integer_of<T>, unsigned long long> &&
-                                                         is_same<integer_of<V>, unsigned>)));
+                                     (is_integer<T> && is_same<integer_of<T>, integer_of<V>>);
 
 // Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
 template <scope S, int Count, typename T>

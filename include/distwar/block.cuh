@@ -53,8 +53,7 @@ __device__ __forceinline__ unsigned existing_lanes() {
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
     static_assert(K * Threads * sizeof(T) <= 48 * 1024,
-                  "distwar: block_sum takes K x Threads values in 48 KB; reduce with "
-                  "uniform_key into an accumulator<K, 1> takes K");
+                  "distwar: block_sum takes K x Threads values in 48 KB; reduce into an accumulator takes K");
     T value[K][Threads];
 };
 

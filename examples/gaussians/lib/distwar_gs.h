@@ -361,7 +361,8 @@ gs_status gs_bin(gs_view *view, gs_context *context);
 gs_status gs_settle(gs_view *view, gs_context *context);
 
 // Takes memory for a pass of the view, with `isects` entries in its lists: gs_forward, gs_loss of its images without
-// log_gain and gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and which arrays are NULL.
+// log_gain and gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and
+// which arrays are NULL.
 gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context);
 
 // Gives back view->memory. context: any whose allocator has the memory. Arrays that lay there become NULL.

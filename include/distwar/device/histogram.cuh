@@ -64,6 +64,13 @@ __device__ __forceinline__ void over_keys(const Key *key, int64_t count, int par
     for (int64_t i = head + vectors * each_load + first; i < count; i += step) each(key[i]);
 }
 
+// Adds what a block has seen of a bin, in 32 bits, to a counter.
+template <typename Count>
+struct counts_sink {
+    Count *counts;
+    __device__ void add_one(int bin, int, unsigned n) const { distwar::atomic_add(counts + bin, Count(n)); }
+};
+
 // Block b counts the bins of range b % ranges, in part b / ranges of the keys.
 template <typename Key, typename Count>
 __global__ void __launch_bounds__(COUNT_BLOCK)
@@ -89,15 +96,13 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
 template <typename Key, typename Count>
 __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Key, Count> in) {
     __shared__ hot_slots<HOT_COUNTS, 1, unsigned> hot;
-    using counter = bits_of<Count>;
-    const record<counter> memory = {reinterpret_cast<counter *>(in.counts), 1};
+    const counts_sink<Count> memory = {in.counts};
     hot.clear();
     const auto sink = hot.sink(memory);
     using word = bits_of<Key>;
     detail::over_keys(in.key, in.count, int(blockIdx.x), int(gridDim.x), [&](Key key) {
-        const unsigned one[1] = {1};
         if (word(key) < word(in.bins))
-            sink.add(int(key), one);
+            sink.add_one(int(key), 0, 1u);
         else if (in.report)
             *in.report = 1;
     });
