@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "scenes.h"
 #include "camera.h"
+#include "formats/formats.h"
 #include "scene.h"
 #include "random.h"
+#include "similarity.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +21,6 @@ static void copy_one(const gs_gaussians *to, int64_t i, const gs_gaussians *from
     to->opacity_logit[i] = from->opacity_logit[j];
     memcpy(to->sh + sh_values(to) * (size_t)i, from->sh + sh_values(from) * (size_t)j,
            sh_values(from) * sizeof(float));
-}
-
-// q v q^-1, q of any length.
-static void rotate(const float *q, const double v[3], double out[3]) {
-    const double n = (double)q[0] * q[0] + (double)q[1] * q[1] + (double)q[2] * q[2] + (double)q[3] * q[3];
-    double cross[3], twice[3];
-    for (int k = 0; k < 3; k++) {
-        const int a = (k + 1) % 3, b = (k + 2) % 3;
-        cross[k] = q[1 + a] * v[b] - q[1 + b] * v[a];
-    }
-    for (int k = 0; k < 3; k++) {
-        const int a = (k + 1) % 3, b = (k + 2) % 3;
-        twice[k] = q[1 + a] * cross[b] - q[1 + b] * cross[a];
-    }
-    for (int k = 0; k < 3; k++) out[k] = v[k] + 2 * (q[0] * cross[k] + twice[k]) / n;
 }
 
 // A random order of 0..count-1 (Fisher and Yates); NULL if there is no memory.
@@ -64,13 +51,14 @@ bool scene_to_measure(scene_kind kind, const gs_gaussians *from, int64_t count, 
                                                : (int64_t)random_below(&random, (uint64_t)from->count);
         copy_one(out, i, from, j);
         if (kind == SCENE_MANY) {
-            double along[3], moved[3];
+            double unit[4], rotation[9];
+            quaternion_unit(from->quaternion + 4 * j, unit);
+            rotation_of_quaternion(unit, rotation);
             for (int k = 0; k < 3; k++) {
-                along[k] = exp(from->log_scale[3 * j + k]) * random_normal(&random);
+                const double along = exp(from->log_scale[3 * j + k]) * random_normal(&random);
+                for (int row = 0; row < 3; row++) out->mean[3 * i + row] += (float)(rotation[3 * row + k] * along);
                 out->log_scale[3 * i + k] -= logf(3);
             }
-            rotate(from->quaternion + 4 * j, along, moved);
-            for (int k = 0; k < 3; k++) out->mean[3 * i + k] += (float)moved[k];
         } else if (kind == SCENE_HUGE) {
             double square = 0;
             for (int k = 0; k < 3; k++) square += pow(from->mean[3 * j + k] - eye[k], 2);

@@ -34,6 +34,6 @@ dist:
 	gzip -9n $(DIST)/*.tar
 	cd $(DIST) && sha256sum *.tar.gz
 
-# Version, changelog, archives, exported names and licences of a release; `make library` in the unpacked archive.
+# Version, changelog, archives and licences of a release.
 release-check: build dist
 	python3 -B ci/release-check build/$(PRESET) $(DIST)
