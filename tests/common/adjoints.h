@@ -33,11 +33,12 @@ inline std::vector<double> gradient_like_l1(size_t count) {
 }
 
 // Every strategy of sum_values, at each of the thresholds if it has one.
-inline std::vector<distwar_policy> policies(const char *thresholds) {
-    candidate_list list;
-    fault why;
-    EXPECT_TRUE(candidates_read(DISTWAR_STRATEGY_COUNT, thresholds, &list, &why)) << why.text;
-    return std::vector<distwar_policy>(list.rows, list.rows + list.count);
+inline std::vector<distwar_policy> policies(const std::vector<int> &thresholds) {
+    const candidate_list list =
+        candidates_of(sum_strategies, DISTWAR_STRATEGY_COUNT, thresholds.data(), thresholds.size());
+    std::vector<distwar_policy> out;
+    for (int i = 0; i < list.count; i++) out.push_back(list.rows[i].policy);
+    return out;
 }
 
 // DISTWAR_FIXED gives the same bits in every run. The order of blocks and warps varies by itself on a GPU,

@@ -96,7 +96,7 @@ TEST(CubemapAdjoint, OfEveryStrategyIsThatOfTheReference) {
             const double by_color[3] = {weights[p], weights[d.s.pixels() + p], weights[2 * d.s.pixels() + p]};
             reference_lookup_backward(expected.data(), c.size, direction, detail, by_color);
         }
-        for (const distwar_policy policy : policies("0,6,33")) {
+        for (const distwar_policy policy : policies({0, 6, 33})) {
             const std::vector<float> sums = d.backward(policy);
             GroupError error;
             for (size_t v = 0; v < sums.size(); v++) error.add(sums[v], expected[v]);
@@ -163,7 +163,7 @@ TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
     for (size_t p = 0; p < d.s.pixels(); p++)
         for (size_t i = 0; i < 3; i++) gradient[i * d.s.pixels() + p] = d.sample[4 * p + 3] < 0 ? NAN : 0;
     write(d.s.frame.color_gradient, gradient);
-    for (const distwar_policy policy : policies("0")) {
+    for (const distwar_policy policy : policies({0})) {
         cubemap_render_backward(&d.s.frame, policy, nullptr);
         for (const float sum : read(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4)) ASSERT_EQ(sum, 0);
     }

@@ -146,7 +146,7 @@ TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
         const reference_spheres gradient = d.scene.over(expected);
         reference_render_backward(&set, &view, d.lists().data(), d.lengths().data(), weights.data(),
                                   &gradient);
-        for (const distwar_policy policy : policies("0,6,33")) {
+        for (const distwar_policy policy : policies({0, 6, 33})) {
             const std::vector<float> values = d.backward(policy);
             for (int group = 0; group < SPHERE_GROUPS; group++) {
                 GroupError error;

@@ -4,8 +4,7 @@
 #include "device.h"
 #include "files/path.h"
 #include "images/image.h"
-#include <assert.h>
-#include <distwar/tune.h>
+#include "strategies/strategy_costs.h"
 #include <distwar/version.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,20 +14,11 @@
 typedef struct fit_options {
     const char *output; // a folder
     int64_t width, height, views, iterations, threshold, runs;
-    int reduce; // index into sum_strategies; that of its end: auto, or all
+    int reduce; // index into sum_strategies; that of its last row: auto, or all
     const char *names[STRATEGY_NAMES], *thresholds, *json;
 } fit_options;
 
 enum { TARGET, START, RESULT, PICTURES };
-
-// The policy of each launch: the only candidate, or the one that a tuner (distwar/tune.h) finds fastest while the
-// program runs. On the CPU the first candidate stays.
-typedef struct strategy_tuner {
-    bool tunes;
-    distwar_policy policy; // of the next launch, or of the last
-    tuner t;
-    tune_events ring;
-} strategy_tuner;
 
 typedef struct fitting {
     const fit_workload *work;
@@ -62,7 +52,7 @@ static bool fitting_open(fitting *f, int targets, fault *why) {
 }
 
 static void fitting_close(fitting *f) {
-    if (f->tuner.tunes) DEVICE_CHECK(tune_events_close(&f->tuner.ring));
+    strategy_tuner_close(&f->tuner);
     device_free(f->targets);
     device_free(f->loss);
     for (int i = 0; i < PICTURES; i++) free(f->picture[i]);
@@ -110,40 +100,6 @@ static double look(const fitting *f, int picture) {
     return sum / FIT_VIEWS;
 }
 
-static distwar_policy policy_of(const tune_launch *launch) {
-    return (distwar_policy){(distwar_strategy)launch->strategy, launch->threshold};
-}
-
-// The policy that is asked for, or a tuner.
-static void open_tuner(strategy_tuner *tuner, const fit_options *options) {
-    const distwar_strategy which = sum_strategies[options->reduce];
-    const candidate_list list = tuner_candidates();
-    *tuner = (strategy_tuner){.policy = {which, (int)options->threshold}};
-    if (which != DISTWAR_STRATEGY_COUNT) return;
-    tuner->policy = list.rows[0];
-    tuner->tunes = !KERNELS_ARE_COUNTED;
-    assert(list.count <= TUNE_MAX_CANDIDATES);
-    tune_candidate all[TUNE_MAX_CANDIDATES];
-    for (int i = 0; i < list.count; i++)
-        all[i] = (tune_candidate){list.rows[i].strategy, list.rows[i].balance_threshold};
-    const bool different = tune_init(&tuner->t, all, list.count);
-    assert(different);
-    (void)different;
-    if (tuner->tunes) DEVICE_CHECK(tune_events_open(&tuner->ring));
-}
-
-// Queues a launch of the adjoint, which sees the tuner's events before and behind it.
-static void tuned_backward(fitting *f) {
-    strategy_tuner *const tuner = &f->tuner;
-    tune_launch next;
-    if (tuner->tunes) {
-        DEVICE_CHECK(tune_events_begin(&tuner->ring, &tuner->t, NULL, &next));
-        tuner->policy = policy_of(&next);
-    }
-    f->work->backward(tuner->policy, NULL);
-    if (tuner->tunes) DEVICE_CHECK(tune_events_end(&tuner->ring, &tuner->t, NULL, (double)f->values));
-}
-
 // Returns the seconds.
 static double iterate(fitting *f) {
     const fit_scene *const scene = &f->scene;
@@ -160,7 +116,9 @@ static double iterate(fitting *f) {
         const int view = (int)(step % FIT_VIEWS);
         f->work->draw(view);
         compare(f, view, scene->color_gradient);
-        tuned_backward(f);
+        strategy_tuner_begin(&f->tuner);
+        f->work->backward(f->tuner.policy, NULL);
+        strategy_tuner_end(&f->tuner, (double)f->values);
         f->work->gather(gradient);
         adam_groups_step(scene->parameters, gradient, moments, scene->groups, FIT_GROUPS,
                          (float)pow(0.1, (double)step / (double)iterations), step + 1);
@@ -169,10 +127,6 @@ static double iterate(fitting *f) {
     DEVICE_CHECK(cudaDeviceSynchronize());
     progress_end(&bar);
     device_free(gradient);
-    if (f->tuner.tunes) { // what is the best after the last launch
-        const tune_launch best = tune_best(&f->tuner.t);
-        f->tuner.policy = policy_of(&best);
-    }
     return seconds_now() - began;
 }
 
@@ -186,6 +140,16 @@ static double psnr(const fitting *f, int picture) {
     return -10 * log10(square / (double)f->values);
 }
 
+// What a tuner chooses from. Thresholds are closer together at the low end: a warp whose lanes hold several keys has
+// small groups.
+static candidate_list candidates(const fit_options *options) {
+    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
+    const distwar_strategy which = sum_strategies[options->reduce].strategy;
+    return which == DISTWAR_STRATEGY_COUNT
+               ? tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
+               : candidate_alone((distwar_policy){which, (int)options->threshold});
+}
+
 static bool train(fitting *f, fault *why) {
     const char *const folder = f->options.output;
     char name[32], picture[PATH_ROOM], file[PATH_ROOM];
@@ -194,7 +158,8 @@ static bool train(fitting *f, fault *why) {
         !path_join(file, folder, f->work->file, why) || !output_is_possible(picture, why) ||
         !output_is_possible(file, why) || !fitting_open(f, FIT_VIEWS, why))
         return false;
-    open_tuner(&f->tuner, &f->options);
+    const candidate_list list = candidates(&f->options);
+    strategy_tuner_open(&f->tuner, &list);
     for (int view = 0; view < FIT_VIEWS; view++) {
         f->work->draw(view);
         DEVICE_CHECK(cudaMemcpy(f->targets + (size_t)view * f->values, f->scene.color,
@@ -210,16 +175,13 @@ static bool train(fitting *f, fault *why) {
     if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, why) ||
         !f->work->write(file, f->host, why))
         return false;
-    const strategy_tuner *const tuner = &f->tuner;
+    const strategy_report tuned = strategy_tuner_report(&f->tuner);
     print_head(f, FIT_VIEWS);
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
-           seconds, distwar_strategy_name(tuner->policy.strategy), tuner->policy.balance_threshold,
-           !tuner->tunes    ? ""
-           : tuner->t.known ? " by the tuner"
-                            : " by a tuner that had too few iterations");
-    if (tuner->tunes)
-        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuner->t.measured,
-               tune_cost(&tuner->t));
+           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
+           strategy_report_source(&tuned));
+    if (tuned.tuned)
+        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
     printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
@@ -272,18 +234,13 @@ static bool bench(fitting *f, fault *why) {
 #define REDUCE_HELP "strategy by which the adjoint adds gradients"
 
 static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
-    const char *const *const reductions =
-        strategy_names(command == FIT_TRAIN ? "auto" : "all", o->names, &o->reduce);
+    strategy_names(sum_strategies, command == FIT_TRAIN ? "auto" : "all", o->names);
     const option_spec of_train[] = {
         OUTPUT_OPTION(&o->output, .help = "the folder to write to, created if it is missing"),
         OPTION("iterations", &o->iterations, .maximum = 10000000, .automatic = true,
                .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
-        OPTION("reduce", &o->reduce, .choices = reductions,
-               .help = REDUCE_HELP "; auto: as a tuner finds while training runs, on the CPU tree"),
-        OPTION("threshold", &o->threshold, .maximum = MAX_THRESHOLD,
-               .help =
-                   "least active lanes of a group that is summed in the warp; 33: none is; ignored by auto"),
-        OPTIONS_END};
+        AUTO_REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
     const option_spec of_bench[] = {
         OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
         OPTIONS_END};
@@ -294,7 +251,7 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
                .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
     const option_spec of_costs[] = {
-        OPTION("reduce", &o->reduce, .choices = reductions, .help = REDUCE_HELP),
+        REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
         OPTION("thresholds", &o->thresholds, .help = "thresholds to measure, separated by commas"),
         OPTION("repeat", &o->runs, .minimum = 1, .maximum = MAX_RUNS,
                .help = "timed runs of each measurement, after one to warm up; the median counts"),
@@ -309,9 +266,12 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
 static bool check(fitting *f, fault *why) {
     fit_options *const o = &f->options;
     int64_t iterations;
-    if (!candidates_read(sum_strategies[o->reduce], o->thresholds, &f->measured, why) ||
+    int thresholds[MAX_THRESHOLDS];
+    size_t count;
+    if (!parse_thresholds(o->thresholds, thresholds, &count, why) ||
         !f->work->complete(&o->width, &iterations, why))
         return false;
+    f->measured = candidates_of(sum_strategies, sum_strategies[o->reduce].strategy, thresholds, count);
     if (o->iterations == 0) o->iterations = iterations;
     if (o->height == 0) o->height = (o->width * 3 + 3) / 4;
     return true;
@@ -328,7 +288,11 @@ static int run_command(int argc, char **argv) {
     const fit_workload *const work = of_program;
     fit_command command = FIT_TRAIN;
     while (strcmp(argv[0], rows[command].name) != 0) command++;
-    fitting f = {.work = work, .options = {.views = 1, .runs = 11, .thresholds = "0,4,8,16,24"}};
+    fitting f = {.work = work,
+                 .options = {.views = 1,
+                             .runs = 11,
+                             .thresholds = "0,4,8,16,24",
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)}};
     char name[32], folder[32], summary[1024];
     option_table table = {0};
     snprintf(folder, sizeof folder, "%s-out", work->program);

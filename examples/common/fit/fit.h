@@ -2,7 +2,7 @@
 // A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train and bench.
 #pragma once
 
-#include "cli/command_line.h"
+#include "files/json_writer.h"
 #include "gpu/descent.h"
 #include "strategies/strategies.h"
 

@@ -1,15 +1,141 @@
 // SPDX-License-Identifier: MIT
 #include "strategies.h"
 #include "device.h"
+#include <assert.h>
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#ifdef DISTWAR_SIMT
-#include "simt.h"
-#endif
+
+int offered_index(const offered_strategy *offered, distwar_strategy strategy) {
+    int i = 0;
+    while (offered[i].strategy != strategy && offered[i].strategy != DISTWAR_STRATEGY_COUNT) i++;
+    return i;
+}
+
+bool offered_has_threshold(const offered_strategy *offered, distwar_strategy strategy) {
+    const offered_strategy *const row = &offered[offered_index(offered, strategy)];
+    return distwar_strategy_has_threshold(row->strategy) && !row->ignores_threshold;
+}
+
+const char *const *strategy_names(const offered_strategy *offered, const char *last, const char **names) {
+    int i = 0;
+    for (; offered[i].strategy != DISTWAR_STRATEGY_COUNT; i++)
+        names[i] = distwar_strategy_name(offered[i].strategy);
+    names[i] = last;
+    names[i + 1] = NULL;
+    return names;
+}
+
+bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why) {
+    const char *rest = text;
+    for (*count = 0; *count < MAX_THRESHOLDS;) {
+        char *end;
+        errno = 0;
+        long value = strtol(rest, &end, 10);
+        bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0;
+        if (!digits || value > MAX_THRESHOLD || (*end != ',' && *end != '\0')) break;
+        out[(*count)++] = (int)value;
+        if (*end == '\0') return true;
+        rest = end + 1;
+    }
+    return fail(why, "--thresholds needs numbers from 0 to %d with commas between them, at most %d, not '%s'",
+                MAX_THRESHOLD, MAX_THRESHOLDS, text);
+}
+
+// ---- candidates
+
+candidate_list candidates_of(const offered_strategy *offered, distwar_strategy which, const int *thresholds,
+                             size_t threshold_count) {
+    candidate_list out = {.count = 0};
+    for (const offered_strategy *row = offered; row->strategy != DISTWAR_STRATEGY_COUNT; row++) {
+        if (which != DISTWAR_STRATEGY_COUNT && row->strategy != which) continue;
+        const bool has_threshold = offered_has_threshold(offered, row->strategy);
+        for (size_t t = 0; t < (has_threshold ? threshold_count : 1); t++)
+            out.rows[out.count++] =
+                (strategy_candidate){{row->strategy, has_threshold ? thresholds[t] : 0}, has_threshold};
+    }
+    return out;
+}
+
+candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
+                                size_t threshold_count) {
+    const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, threshold_count);
+    candidate_list out = {.count = 1, .rows = {{.policy = {DISTWAR_TREE, 0}, .has_threshold = true}}};
+    for (int i = 0; i < all.count; i++) {
+        const distwar_policy p = all.rows[i].policy;
+        const bool first = p.strategy == DISTWAR_TREE && p.balance_threshold == 0;
+        if (!first && p.strategy != DISTWAR_FIXED && p.strategy != DISTWAR_CUB)
+            out.rows[out.count++] = all.rows[i];
+    }
+    return out;
+}
+
+candidate_list candidate_alone(distwar_policy policy) {
+    return (candidate_list){.count = 1, .rows = {{.policy = policy}}};
+}
+
+// ---- the tuner
+
+static distwar_policy policy_of(const tune_launch *launch) {
+    return (distwar_policy){(distwar_strategy)launch->strategy, launch->threshold};
+}
+
+void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates) {
+    assert(candidates->count >= 1 && candidates->count <= TUNE_MAX_CANDIDATES);
+    *tuner = (strategy_tuner){.policy = candidates->rows[0].policy};
+    tune_candidate all[TUNE_MAX_CANDIDATES];
+    for (int i = 0; i < candidates->count; i++) {
+        const distwar_policy *policy = &candidates->rows[i].policy;
+        all[i] = (tune_candidate){policy->strategy, policy->balance_threshold};
+    }
+    const bool different = tune_init(&tuner->t, all, candidates->count);
+    assert(different);
+    (void)different;
+    tuner->tunes = candidates->count > 1 && !KERNELS_ARE_COUNTED;
+    if (tuner->tunes) DEVICE_CHECK(tune_events_open(&tuner->ring));
+}
+
+void strategy_tuner_begin(strategy_tuner *tuner) {
+    if (!tuner->tunes) return;
+    tune_launch next;
+    DEVICE_CHECK(tune_events_begin(&tuner->ring, &tuner->t, NULL, &next));
+    tuner->policy = policy_of(&next);
+}
+
+void strategy_tuner_end(strategy_tuner *tuner, double work) {
+    if (tuner->tunes) DEVICE_CHECK(tune_events_end(&tuner->ring, &tuner->t, NULL, work));
+}
+
+strategy_report strategy_tuner_report(const strategy_tuner *tuner) {
+    if (!tuner->tunes) return (strategy_report){.policy = tuner->policy};
+    const tune_launch best = tune_best(&tuner->t);
+    return (strategy_report){.policy = policy_of(&best),
+                             .tuned = true,
+                             .known = tuner->t.known,
+                             .measured = tuner->t.measured,
+                             .examinations = tuner->t.examinations,
+                             .changes = tuner->t.changes,
+                             .cost = tune_cost(&tuner->t)};
+}
+
+const char *strategy_report_source(const strategy_report *report) {
+    if (!report->tuned) return "";
+    return report->known ? " by the tuner" : " by a tuner that had too few iterations";
+}
+
+void strategy_tuner_close(strategy_tuner *tuner) {
+    if (tuner->tunes) DEVICE_CHECK(tune_events_close(&tuner->ring));
+    tuner->tunes = false;
+}
 
 // ---- sums
+
+const offered_strategy sum_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // of reduce<>
+                                           {.strategy = DISTWAR_VECTOR},
+                                           {.strategy = DISTWAR_FIXED},
+#ifndef DISTWAR_SIMT
+                                           {.strategy = DISTWAR_CUB},
+#endif
+                                           {.strategy = DISTWAR_STRATEGY_COUNT}};
 
 sum_memory sum_memory_open(int64_t keys, int values) {
     const int stride = (values + 3) / 4 * 4;
@@ -37,227 +163,4 @@ bool sum_memory_is_exact(const sum_memory *memory, fault *why) {
     device_download(&flag, memory->flag, sizeof flag);
     return flag == 0 ||
            fail(why, "a gradient was NaN or too large for its fixed-point sum; --reduce tree has no limit");
-}
-
-// ---- candidates
-
-#define ROW(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(DISTWAR_##NAME, )
-const distwar_strategy sum_strategies[] = {DISTWAR_STRATEGIES(ROW) // of reduce<>
-                                           DISTWAR_VECTOR,
-                                           DISTWAR_FIXED,
-#ifndef DISTWAR_SIMT
-                                           DISTWAR_CUB,
-#endif
-                                           DISTWAR_STRATEGY_COUNT};
-
-const char *const *strategy_names(const char *last, const char **names, int *last_index) {
-    int i = 0;
-    for (; sum_strategies[i] != DISTWAR_STRATEGY_COUNT; i++)
-        names[i] = distwar_strategy_name(sum_strategies[i]);
-    names[i] = last;
-    names[i + 1] = NULL;
-    *last_index = i;
-    return names;
-}
-
-static void add_candidates(candidate_list *out, distwar_strategy strategy, const int *thresholds,
-                           size_t count) {
-    const bool has_threshold = distwar_strategy_has_threshold(strategy);
-    for (size_t t = 0; t < (has_threshold ? count : 1); t++)
-        out->rows[out->count++] = (distwar_policy){strategy, has_threshold ? thresholds[t] : 0};
-}
-
-bool candidates_read(distwar_strategy which, const char *text, candidate_list *out, fault *why) {
-    int thresholds[MAX_THRESHOLDS];
-    size_t count = 0;
-    *out = (candidate_list){.count = 0};
-    for (const char *rest = text; count < MAX_THRESHOLDS;) {
-        char *end;
-        errno = 0;
-        const long value = strtol(rest, &end, 10);
-        const bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0;
-        if (!digits || value > MAX_THRESHOLD || (*end != ',' && *end != '\0')) break;
-        thresholds[count++] = (int)value;
-        rest = end + 1;
-        if (*end == ',') continue;
-        for (const distwar_strategy *s = sum_strategies; *s != DISTWAR_STRATEGY_COUNT; s++)
-            if (which == *s || which == DISTWAR_STRATEGY_COUNT) add_candidates(out, *s, thresholds, count);
-        return true;
-    }
-    return fail(why, "--thresholds needs numbers from 0 to %d with commas between them, at most %d, not '%s'",
-                MAX_THRESHOLD, MAX_THRESHOLDS, text);
-}
-
-// Thresholds are closer together at the low end: a warp whose lanes hold several keys has small groups.
-candidate_list tuner_candidates(void) {
-    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
-    const size_t count = sizeof thresholds / sizeof *thresholds;
-    candidate_list out = {.count = 1, .rows = {{DISTWAR_TREE, 0}}};
-    for (const distwar_strategy *s = sum_strategies; *s != DISTWAR_STRATEGY_COUNT; s++)
-        if (*s != DISTWAR_FIXED && *s != DISTWAR_CUB)
-            add_candidates(&out, *s, thresholds + (*s == DISTWAR_TREE), count - (*s == DISTWAR_TREE));
-    return out;
-}
-
-// ---- what they cost
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void strategy_cost_add(strategy_cost *all, size_t view, size_t views, double *milliseconds, size_t count) {
-    qsort(milliseconds, count, sizeof *milliseconds, compare);
-    const double median = (milliseconds[(count - 1) / 2] + milliseconds[count / 2]) / 2;
-    const double noise = median > 0 ? (milliseconds[count - 1] - milliseconds[0]) / median : 0;
-    double *const value = all->value;
-    value[COST_MEAN] += median / (double)views;
-    value[COST_LEAST] = view == 0 ? median : fmin(value[COST_LEAST], median);
-    value[COST_MOST] = fmax(value[COST_MOST], median);
-    value[COST_NOISE] = fmax(value[COST_NOISE], noise);
-}
-
-#ifdef DISTWAR_SIMT
-enum { COSTS = 5 };
-static const char *const keys[COSTS] = {"atomic_adds", "atomic_bytes", "atomic_instructions", "shuffles",
-                                        "votes"};
-
-static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
-                    size_t view, int row) {
-    (void)runs, (void)timer;
-    DEVICE_CHECK(cudaDeviceSynchronize());
-    const simt_counters before = simt_counters_read();
-    subject->run(subject->context, out->candidates.rows[row], NULL);
-    DEVICE_CHECK(cudaDeviceSynchronize());
-    const simt_counters after = simt_counters_read();
-    const uint64_t done[COSTS] = {after.atomic_requests - before.atomic_requests,
-                                  after.atomic_bytes - before.atomic_bytes,
-                                  after.atomic_instructions - before.atomic_instructions,
-                                  after.shuffles - before.shuffles, after.votes - before.votes};
-    for (int k = 0; k < COSTS; k++) {
-        double *const value = &out->costs[row].value[k];
-        *value += (double)done[k];
-        if (view + 1 == out->view_count) *value = floor(*value / (double)out->view_count);
-    }
-}
-#else
-enum { COSTS = 4 };
-static const char *const keys[COSTS] = {"mean_ms", "least_ms", "most_ms", "noise"};
-
-static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
-                    size_t view, int row) {
-    const distwar_policy policy = out->candidates.rows[row];
-    double times[MAX_RUNS];
-    subject->run(subject->context, policy, NULL);
-    for (int i = 0; i < runs; i++) {
-        gpu_timer_start(timer);
-        subject->run(subject->context, policy, NULL);
-        times[i] = gpu_timer_stop(timer);
-    }
-    strategy_cost_add(&out->costs[row], view, out->view_count, times, (size_t)runs);
-}
-#endif
-
-void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
-                            strategy_costs *out) {
-    *out = (strategy_costs){.view_count = subject->view_count, .candidates = *candidates};
-    lane_histogram *const lanes = device_allocate(sizeof *lanes);
-    device_clear(lanes, sizeof *lanes);
-    gpu_timer timer = {0};
-    if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
-    for (size_t view = 0; view < out->view_count; view++) {
-        subject->prepare(subject->context, view);
-        subject->run(subject->context, candidates->rows[0], lanes);
-        for (int row = 0; row < candidates->count; row++) measure(subject, runs, &timer, out, view, row);
-    }
-    gpu_timer_close(&timer);
-    device_download(&out->lanes, lanes, sizeof *lanes);
-    device_free(lanes);
-}
-
-// atomic's time over the row's; 0 if atomic was not measured, or if nothing was timed.
-static double speedup_over_atomic(const strategy_costs *costs, int row) {
-    for (int r = 0; r < costs->candidates.count && !KERNELS_ARE_COUNTED; r++)
-        if (costs->candidates.rows[r].strategy == DISTWAR_ATOMIC)
-            return costs->costs[r].value[COST_MEAN] / costs->costs[row].value[COST_MEAN];
-    return 0;
-}
-
-// ---- as text
-
-static void print_histogram(const char *title, const unsigned long long counts[33]) {
-    unsigned long long total = 0;
-    double mean = 0;
-    for (int n = 1; n <= 32; n++) {
-        total += counts[n];
-        mean += n * (double)counts[n];
-    }
-    printf("%s", title);
-    for (int n = 1; n <= 32 && total > 0; n++) {
-        printf(" %5.1f", 100 * (double)counts[n] / (double)total);
-        if (n % 8 == 0) printf("%s", n < 32 ? "\n                                      " : "");
-    }
-    if (total > 0) printf("   mean %.1f", mean / (double)total);
-    printf("\n");
-}
-
-static void print_row(const strategy_costs *costs, int row) {
-    const distwar_policy policy = costs->candidates.rows[row];
-    const double *const value = costs->costs[row].value, speedup = speedup_over_atomic(costs, row);
-    char threshold[16] = "-";
-    if (distwar_strategy_has_threshold(policy.strategy))
-        snprintf(threshold, sizeof threshold, "%d", policy.balance_threshold);
-    printf("%-8s %9s", distwar_strategy_name(policy.strategy), threshold);
-    if (KERNELS_ARE_COUNTED)
-        printf(" %12.0f %11.0f %13.0f %12.0f %12.0f", value[0], value[1], value[2], value[3], value[4]);
-    else
-        printf(" %8.4f %8.4f %8.4f %5.1f%%", value[COST_MEAN], value[COST_LEAST], value[COST_MOST],
-               100 * value[COST_NOISE]);
-    if (speedup > 0) printf(" %8.3f", speedup);
-    printf("\n");
-}
-
-void strategy_costs_print(const strategy_costs *costs) {
-    printf("Commits of a warp with at least one active lane, by the number n = 1..32, per cent:\n");
-    print_histogram("  n active lanes                      ", costs->lanes.active_lanes);
-    print_histogram("  n different keys                    ", costs->lanes.distinct_keys);
-    if (KERNELS_ARE_COUNTED)
-        printf("\nOne run, counted; instructions, shuffles and votes are of warps:\n"
-               "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
-    else
-        printf("\nOne run, ms: means over %zu views of the median run; least and most are over the views;\n"
-               "noise is the largest (slowest - fastest) / median over the runs of a view:\n"
-               "strategy threshold     mean    least     most  noise%s\n",
-               costs->view_count, speedup_over_atomic(costs, 0) > 0 ? "  times as fast as atomic" : "");
-    for (int row = 0; row < costs->candidates.count; row++) print_row(costs, row);
-}
-
-// ---- as JSON
-
-static void describe_histogram(json_writer *json, const char *key, const unsigned long long counts[33]) {
-    json_begin(json, key, '[');
-    for (int n = 0; n <= 32; n++) json_put_integer(json, NULL, (int64_t)counts[n]);
-    json_end(json, ']');
-}
-
-void strategy_costs_describe(json_writer *json, const strategy_costs *costs) {
-    json_put_text(json, "device", device_name());
-    json_put_integer(json, "views", (int64_t)costs->view_count);
-    describe_histogram(json, "active_lanes", costs->lanes.active_lanes);
-    describe_histogram(json, "distinct_keys", costs->lanes.distinct_keys);
-    json_begin(json, "adjoint", '[');
-    for (int row = 0; row < costs->candidates.count; row++) {
-        const distwar_policy policy = costs->candidates.rows[row];
-        json_begin(json, NULL, '{');
-        json_put_text(json, "reduction", distwar_strategy_name(policy.strategy));
-        if (distwar_strategy_has_threshold(policy.strategy))
-            json_put_integer(json, "threshold", policy.balance_threshold);
-        else
-            json_put_text(json, "threshold", NULL);
-        for (int k = 0; k < COSTS; k++) json_put_number(json, keys[k], costs->costs[row].value[k]);
-        const double speedup = speedup_over_atomic(costs, row);
-        if (speedup > 0) json_put_number(json, "speedup_over_atomic", speedup);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
 }

@@ -1,23 +1,124 @@
 // SPDX-License-Identifier: MIT
-// Strategies (distwar/strategy.h) for a kernel that adds gradients: memory for its sums, which strategies and thresholds a
-// bench measures and a tuner chooses from, and what each costs: times of runs on a GPU; on the CPU, where times say nothing
-// about kernels, counts of instructions.
+// Strategies (distwar/strategy.h): the options --reduce, --threshold and --thresholds; lists of candidates, which a
+// bench measures and a tuner chooses from; the tuner; device memory for sums.
 #pragma once
 
-#include "files/json_writer.h"
+#include "cli/command_line.h"
 #include <distwar/strategy.h>
-#include <stddef.h>
+#include <distwar/tune.h>
 
 C_LINKAGE_BEGIN
 
-// What kernels do is counted, and nothing is tuned.
+// Times say nothing about kernels on the CPU. There what they do is counted (strategy_costs.h), and nothing is tuned.
 #ifdef DISTWAR_SIMT
 enum { KERNELS_ARE_COUNTED = 1 };
 #else
 enum { KERNELS_ARE_COUNTED = 0 };
 #endif
 
+// ---- on a command line
+
+// A strategy that a program offers. A program's list ends with a row {DISTWAR_STRATEGY_COUNT}. As a choice,
+// that row stands for all strategies ("all") or for the tuner ("auto").
+typedef struct offered_strategy {
+    distwar_strategy strategy;
+    bool ignores_threshold; // the program's kernels ignore the threshold that strategy.h gives the strategy
+} offered_strategy;
+
+// DISTWAR_STRATEGIES(OFFERED_ROW): rows for the strategies of reduce<>, for a program's list.
+#define OFFERED_ROW(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call({.strategy = DISTWAR_##NAME}, )
+
+// True if a threshold changes what the strategy does in the program that offers it.
+bool offered_has_threshold(const offered_strategy *offered, distwar_strategy strategy);
+// The index of the strategy's row, as OPTION_CHOICE stores it. DISTWAR_STRATEGY_COUNT: the last row.
+int offered_index(const offered_strategy *offered, distwar_strategy strategy);
+
+enum { STRATEGY_NAMES = DISTWAR_STRATEGY_COUNT + 2 };
+
+// Fills names[STRATEGY_NAMES] for OPTION_CHOICE and returns it: the names in the order of the list, then
+// `last` ("all" or "auto"; NULL: none), then NULL.
+const char *const *strategy_names(const offered_strategy *offered, const char *last, const char **names);
+
+enum {
+    MAX_THRESHOLD = 33, // sums nothing in the warp
+    MAX_THRESHOLDS = MAX_THRESHOLD + 1
+};
+
+// Reads --thresholds: "0,8,16", each 0..MAX_THRESHOLD, at most MAX_THRESHOLDS of them.
+bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
+
+#define THRESHOLD_HELP "least active lanes of a group that is summed in the warp; 33: none is"
+
+// Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.
+#define REDUCE_OPTION(at, list, text) OPTION("reduce", at, .choices = (list), .help = text)
+#define AUTO_REDUCE_OPTION(at, list, text)                                                                   \
+    REDUCE_OPTION(at, list, text "; auto: as a tuner finds while training runs, on the CPU tree")
+#define THRESHOLD_OPTION(at, text) OPTION("threshold", at, .maximum = MAX_THRESHOLD, .help = text)
+
+// ---- candidates
+
+typedef struct strategy_candidate {
+    distwar_policy policy;
+    bool has_threshold; // else policy.balance_threshold is 0
+} strategy_candidate;
+
+enum { MAX_CANDIDATES = DISTWAR_STRATEGY_COUNT * MAX_THRESHOLDS };
+
+typedef struct candidate_list {
+    int count;
+    strategy_candidate rows[MAX_CANDIDATES];
+} candidate_list;
+
+// One strategy of the list, or all of them (DISTWAR_STRATEGY_COUNT), at each of the thresholds; a strategy
+// without a threshold once. Order: that of the list, then that of the thresholds.
+candidate_list candidates_of(const offered_strategy *offered, distwar_strategy which, const int *thresholds,
+                             size_t threshold_count);
+// What a tuner chooses from: the same, but tree at threshold 0 comes first, which is in use until more is
+// known; without fixed, whose sums cost more because they are reproducible; and without cub, a rival.
+candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
+                                size_t threshold_count);
+// The one candidate.
+candidate_list candidate_alone(distwar_policy policy);
+
+// ---- the tuner
+
+// The policy of each launch: the only candidate, or the one that a tuner (distwar/tune.h) finds fastest while the
+// program runs. On the CPU the first candidate stays.
+typedef struct strategy_tuner {
+    bool tunes;
+    distwar_policy policy; // of the next launch, or of the last
+    tuner t;
+    tune_events ring;
+} strategy_tuner;
+
+// What tuning has found so far.
+typedef struct strategy_report {
+    distwar_policy policy; // the best known
+    bool tuned;            // false: the policy was given, and the members below are 0
+    bool known;            // the first exploration has ended
+    int64_t measured;      // launches
+    int64_t examinations;  // races after the first exploration
+    int64_t changes;       // of the best
+    double cost;           // milliseconds, see tune_cost
+} strategy_report;
+
+// candidates: 1..TUNE_MAX_CANDIDATES, all different. The first is in use until more is known. With one
+// candidate nothing is tuned. Here and below, a failure of the device ends the program.
+void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates);
+// Right before and right after the launch on the default stream, which uses tuner->policy. work: what the
+// launch's time is about proportional to, such as pixels.
+void strategy_tuner_begin(strategy_tuner *tuner);
+void strategy_tuner_end(strategy_tuner *tuner, double work);
+strategy_report strategy_tuner_report(const strategy_tuner *tuner);
+// Where the policy comes from, to print after it: " by the tuner", " by a tuner that had too few iterations",
+// or "" if nothing was tuned.
+const char *strategy_report_source(const strategy_report *report);
+void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
+
 // ---- sums of K values for each key, which commit.cuh fills
+
+// The strategies of sum_values (commit.cuh). cub: on a GPU only.
+extern const offered_strategy sum_strategies[];
 
 typedef struct sum_memory {
     int64_t keys;
@@ -38,74 +139,5 @@ bool sum_memory_is_exact(const sum_memory *memory, fault *why);
 typedef struct lane_histogram {
     unsigned long long active_lanes[33], distinct_keys[33];
 } lane_histogram;
-
-// ---- candidates
-
-enum {
-    MAX_THRESHOLD = 33, // sums nothing in the warp
-    MAX_THRESHOLDS = MAX_THRESHOLD + 1,
-    MAX_CANDIDATES = DISTWAR_STRATEGY_COUNT * MAX_THRESHOLDS,
-    STRATEGY_NAMES = DISTWAR_STRATEGY_COUNT + 2
-};
-
-// The strategies of sum_values (commit.cuh), cub on a GPU only. DISTWAR_STRATEGY_COUNT ends them; as a choice it stands for
-// all of them, or for the tuner.
-extern const distwar_strategy sum_strategies[];
-
-// Fills names[STRATEGY_NAMES] for OPTION_CHOICE and returns it: those of sum_strategies, then `last`, then NULL.
-// *last_index: of `last`.
-const char *const *strategy_names(const char *last, const char **names, int *last_index);
-
-typedef struct candidate_list {
-    int count;
-    distwar_policy rows[MAX_CANDIDATES];
-} candidate_list;
-
-// One of sum_strategies, or all (DISTWAR_STRATEGY_COUNT), at each of the thresholds; a strategy without a threshold once,
-// at 0. Order: that of sum_strategies, then that of the thresholds, "0,8,16": each 0..MAX_THRESHOLD, at most MAX_THRESHOLDS
-// of them. Fails, as --thresholds, if they are anything else.
-bool candidates_read(distwar_strategy which, const char *thresholds, candidate_list *out, fault *why);
-// What a tuner chooses from: tree at threshold 0 first, which is in use until more is known; without fixed, whose sums cost
-// more because they are reproducible; and without cub, a rival.
-candidate_list tuner_candidates(void);
-
-// ---- what they cost
-
-// What is measured. Work is queued on the default stream.
-typedef struct strategy_subject {
-    void *context;
-    size_t view_count;                           // >= 1
-    void (*prepare)(void *context, size_t view); // runs everything before the kernel
-    // Runs the kernel on the view prepared last, including the clearing of its sums. lanes: as sum_values has them.
-    void (*run)(void *context, distwar_policy policy, lane_histogram *lanes);
-} strategy_subject;
-
-// On a GPU times in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
-// (slowest - fastest) / median of a view. On the CPU means over the views, rounded down: adds of atomics by lanes, bytes
-// of them; instructions of warps, which are atomics, shuffles and votes.
-typedef struct strategy_cost {
-    double value[5];
-} strategy_cost;
-enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE };
-
-// Adds view `view` of `views` to the times of all. Sorts the times of its runs; count >= 1.
-void strategy_cost_add(strategy_cost *all, size_t view, size_t views, double *milliseconds, size_t count);
-
-typedef struct strategy_costs {
-    size_t view_count;
-    candidate_list candidates;
-    strategy_cost costs[MAX_CANDIDATES];
-    lane_histogram lanes; // of all views
-} strategy_costs;
-
-enum { MAX_RUNS = 1000 };
-
-// A row for each candidate. On a GPU a view's time is the median of `runs` runs, 1..MAX_RUNS, after one to warm up; before
-// each run the L2 cache is overwritten. On the CPU: one run.
-void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
-                            strategy_costs *out);
-void strategy_costs_print(const strategy_costs *costs); // on stdout
-// Adds its members to the open object.
-void strategy_costs_describe(json_writer *json, const strategy_costs *costs);
 
 C_LINKAGE_END

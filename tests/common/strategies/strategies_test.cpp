@@ -1,45 +1,82 @@
 // SPDX-License-Identifier: MIT
-#include "strategies/strategies.h"
+#include "strategies/strategy_costs.h"
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace {
 
-candidate_list read(distwar_strategy which, const char *thresholds) {
-    candidate_list list;
-    fault why;
-    EXPECT_TRUE(candidates_read(which, thresholds, &list, &why)) << why.text;
-    return list;
-}
+const offered_strategy offered[] = {{DISTWAR_ATOMIC, false}, {DISTWAR_SERIAL, false},
+                                    {DISTWAR_TREE, false},   {DISTWAR_FIXED, true},
+                                    {DISTWAR_CUB, false},    {DISTWAR_STRATEGY_COUNT, false}};
 
 std::string text_of(const candidate_list &list) {
     std::string out;
-    for (int i = 0; i < list.count; i++)
-        out += std::string(i ? " " : "") + distwar_strategy_name(list.rows[i].strategy) + ":" +
-               std::to_string(list.rows[i].balance_threshold);
+    for (int i = 0; i < list.count; i++) {
+        const strategy_candidate &row = list.rows[i];
+        out += std::string(i ? " " : "") + distwar_strategy_name(row.policy.strategy);
+        if (row.has_threshold)
+            out += ":" + std::to_string(row.policy.balance_threshold);
+        else
+            EXPECT_EQ(row.policy.balance_threshold, 0);
+    }
     return out;
 }
 
-TEST(Candidates, AreStrategiesAtThresholds) {
-    const std::string all = "atomic:0 serial:8 serial:0 bfly:8 bfly:0 tree:8 tree:0 vector:0 fixed:8 fixed:0";
-    EXPECT_EQ(text_of(read(DISTWAR_STRATEGY_COUNT, "8,0")), all + (KERNELS_ARE_COUNTED ? "" : " cub:0"));
-    EXPECT_EQ(text_of(read(DISTWAR_SERIAL, "0,8,33")), "serial:0 serial:8 serial:33");
-    EXPECT_EQ(text_of(read(DISTWAR_VECTOR, "8,0")), "vector:0");
-    EXPECT_EQ(text_of(read(DISTWAR_BLOCK, "8,0")), "");
-    // No candidate twice.
-    EXPECT_EQ(text_of(tuner_candidates()).substr(0, 27), "tree:0 atomic:0 serial:0 se");
-    EXPECT_EQ(tuner_candidates().count, 3 * 8 + 2);
+TEST(StrategyNames, AreThoseOfTheListAndTheLast) {
+    const char *names[STRATEGY_NAMES];
+    ASSERT_EQ(strategy_names(offered, "auto", names), names);
+    EXPECT_STREQ(names[0], "atomic");
+    EXPECT_STREQ(names[3], "fixed");
+    EXPECT_STREQ(names[5], "auto");
+    EXPECT_EQ(names[6], nullptr);
+    EXPECT_EQ(strategy_names(offered, nullptr, names)[5], nullptr);
 }
 
-TEST(Candidates, HaveNamesForAnOption) {
-    const char *names[STRATEGY_NAMES];
-    int last;
-    ASSERT_EQ(strategy_names("auto", names, &last), names);
-    EXPECT_STREQ(names[0], "atomic");
-    EXPECT_STREQ(names[last], "auto");
-    EXPECT_EQ(names[last + 1], nullptr);
-    EXPECT_EQ(sum_strategies[last], DISTWAR_STRATEGY_COUNT);
+TEST(OfferedStrategy, HasAnIndexAndMayIgnoreItsThreshold) {
+    EXPECT_EQ(offered_index(offered, DISTWAR_ATOMIC), 0);
+    EXPECT_EQ(offered_index(offered, DISTWAR_TREE), 2);
+    EXPECT_EQ(offered_index(offered, DISTWAR_STRATEGY_COUNT), 5);
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_ATOMIC));
+    EXPECT_TRUE(offered_has_threshold(offered, DISTWAR_TREE));
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_FIXED));
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_BLOCK)); // not offered
+}
+
+TEST(Candidates, AreStrategiesAtThresholds) {
+    const int thresholds[] = {8, 0};
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2)),
+              "atomic serial:8 serial:0 tree:8 tree:0 fixed cub");
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_SERIAL, thresholds, 1)), "serial:8");
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_BLOCK, thresholds, 2)), "");
+    EXPECT_EQ(text_of(tuner_candidates(offered, thresholds, 2)), "tree:0 atomic serial:8 serial:0 tree:8");
+}
+
+TEST(StrategyTuner, WithOneCandidateTunesNothing) {
+    const candidate_list one = candidate_alone({DISTWAR_SERIAL, 12});
+    const auto tuner = std::make_unique<strategy_tuner>();
+    strategy_tuner_open(tuner.get(), &one);
+    strategy_tuner_begin(tuner.get());
+    EXPECT_EQ(tuner->policy.strategy, DISTWAR_SERIAL);
+    EXPECT_EQ(tuner->policy.balance_threshold, 12);
+    strategy_tuner_end(tuner.get(), 1);
+    const strategy_report report = strategy_tuner_report(tuner.get());
+    EXPECT_FALSE(report.tuned);
+    EXPECT_EQ(report.policy.strategy, DISTWAR_SERIAL);
+    EXPECT_STREQ(strategy_report_source(&report), "");
+    strategy_tuner_close(tuner.get());
+}
+
+TEST(StrategyTuner, BeginsWithTheFirstCandidateAndStaysThereOnTheCpu) {
+    const int thresholds[] = {0, 8};
+    const candidate_list all = tuner_candidates(offered, thresholds, 2);
+    const auto tuner = std::make_unique<strategy_tuner>();
+    strategy_tuner_open(tuner.get(), &all);
+    EXPECT_EQ(tuner->policy.strategy, DISTWAR_TREE);
+    EXPECT_EQ(tuner->policy.balance_threshold, 0);
+    EXPECT_EQ(tuner->tunes, !KERNELS_ARE_COUNTED);
+    strategy_tuner_close(tuner.get());
 }
 
 // Notes the views that it prepares and the policies that it runs.
@@ -55,7 +92,8 @@ void run(void *context, distwar_policy policy, lane_histogram *) {
 }
 
 TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
-    const candidate_list all = read(DISTWAR_STRATEGY_COUNT, "0,8");
+    const int thresholds[] = {0, 8};
+    const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
     noted seen;
     const strategy_subject subject = {&seen, 2, prepare, run};
     strategy_costs costs;
@@ -63,8 +101,9 @@ TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
     const size_t calls = KERNELS_ARE_COUNTED ? 1 : 3 + 1;
     EXPECT_EQ(costs.candidates.count, all.count);
     EXPECT_EQ(seen.views, (std::vector<size_t>{0, 1}));
-    ASSERT_EQ(seen.policies.size(), 2 * (1 + calls * size_t(all.count))); // lanes are counted once
+    ASSERT_EQ(seen.policies.size(), 2 * (1 + calls * size_t(all.count))); // lanes are counted once a view
     EXPECT_EQ(seen.policies[1 + calls].strategy, DISTWAR_SERIAL);
+    EXPECT_EQ(costs.candidates.rows[4].policy.balance_threshold, 8);
 }
 
 // Medians over runs, means over views.
@@ -91,16 +130,22 @@ TEST(StrategyCosts, AreTheMeanOfTheMediansOfViews) {
     EXPECT_DOUBLE_EQ(cost.value[COST_NOISE], 1); // the first view's runs: (3 - 1) / 2
 }
 
-TEST(Candidates, HaveThresholdsWithCommas) {
-    candidate_list list;
+TEST(Thresholds, AreNumbersWithCommas) {
+    int values[MAX_THRESHOLDS];
+    size_t count;
     fault why;
+    ASSERT_TRUE(parse_thresholds("0,8,33", values, &count, &why)) << why.text;
+    EXPECT_EQ(count, 3u);
+    EXPECT_EQ(values[0], 0);
+    EXPECT_EQ(values[1], 8);
+    EXPECT_EQ(values[2], 33);
     std::string many = "0";
     for (int i = 1; i < MAX_THRESHOLDS; i++) many += ",1";
-    EXPECT_EQ(read(DISTWAR_TREE, many.c_str()).count, int(MAX_THRESHOLDS));
+    EXPECT_TRUE(parse_thresholds(many.c_str(), values, &count, &why));
     for (const std::string &bad : {std::string(), std::string("34"), std::string("-1"), std::string("1,"),
                                    std::string(",1"), std::string("1 2"), std::string("x"), std::string(" 1"),
                                    std::string("99999999999999999999"), many + ",1"}) {
-        EXPECT_FALSE(candidates_read(DISTWAR_TREE, bad.c_str(), &list, &why)) << bad;
+        EXPECT_FALSE(parse_thresholds(bad.c_str(), values, &count, &why)) << bad;
         EXPECT_NE(std::string(why.text).find("--thresholds"), std::string::npos);
     }
 }
