@@ -13,18 +13,16 @@
 #                    on these scenes, on three million Gaussians and on 300 huge ones; other sizes
 #   spheres      10  both data sets, features of 3 and of 32 channels
 #   cubemap      12  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
-#   scatter_add  14  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
 #   tuner         7  what the tuner chooses for spheres and cubemap, and what that costs
 #   profile      55  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
 #                    not fixed
-# benchmarks/tables.py keep OUT keeps what the pages show. The example `histogram` is too small to be timed; scatter_add
-# stands in for it.
+# benchmarks/tables.py keep OUT keeps what the pages show.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- training gaussians spheres cubemap scatter_add tuner profile
+[ $# -gt 0 ] || set -- training gaussians spheres cubemap tuner profile
 here=$(dirname "$0")
 mkdir -p "$out/scenes"
 
@@ -91,10 +89,6 @@ cubemap() {
         case $mesh in wavy) from=$out/scenes/wavy.obj ;; *) from=$mesh ;; esac
         bench cubemap-$mesh-$size 60 cubemap bench --mesh "$from" --size $size --width 1024 --height 768 --views 8
     done; done
-}
-scatter_add() {
-    for exponent in 0 1 2; do bench scatter_add-$exponent 60 scatter_add --exponent $exponent; done
-    for bins in 8 4096; do bench histogram-$bins 60 scatter_add --width 1 --words $bins --exponent 0; done
 }
 tuner() {
     for kind in small large; do measure tuner-spheres-$kind 60 spheres train --data $kind -o "$out/scenes"; done

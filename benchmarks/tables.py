@@ -28,8 +28,8 @@ import subprocess
 import sys
 
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
-WAYS = ("atomic", "vector", "serial", "bfly", "tree", "hot", "fixed", "cub", "block", "block_clamped", "floor") # as pages list them
-SWEPT = ("serial", "bfly", "tree", "hot", "fixed") # those with a threshold
+WAYS = ("atomic", "vector", "serial", "bfly", "tree", "fixed", "cub", "block", "block_clamped", "floor") # as pages list them
+SWEPT = ("serial", "bfly", "tree", "fixed") # those with a threshold
 STAGES = {"project": "project", "bin": "bin", "render": "forward blend", "render backward": "backward blend",
           "project backward": "project backward"}
 
@@ -135,9 +135,7 @@ class Measured:
             gpu[:] = [gpu_of(context["device"])]
         for name, report in self.reports.items():
             if "adjoint" in report:
-                kind = "histogram" if report["workload"] == "scatter_add" and report["values"] == 1 else report["workload"]
-                title = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}",
-                         "scatter_add": "scatter_add, Zipf {exponent:g}", "histogram": "histogram, {words} bins"}[kind]
+                title = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}"}[report["workload"]]
                 times = {(row["reduction"], row["threshold"] or 0): row["mean_ms"]
                          for row in report["adjoint"] if "mean_ms" in row} # not of simt
                 title = re.sub("[^ ,]*/([^/,]*)[.]obj", r"\1", title.format(**report)) # the path of a mesh

@@ -13,10 +13,9 @@
 
 typedef struct fit_options {
     const char *output; // a folder
-    int64_t width, height, views, iterations, threshold;
-    int reduce; // index into sum_strategies
-    const char *names[STRATEGY_NAMES];
-    cost_options bench;
+    int64_t width, height, views, iterations, threshold, runs;
+    int reduce; // index into sum_strategies; that of its last row: auto, or all
+    const char *names[STRATEGY_NAMES], *thresholds, *json;
 } fit_options;
 
 enum { TARGET, START, RESULT, PICTURES };
@@ -213,15 +212,15 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool bench(fitting *f, fault *why) {
     const fit_options *const o = &f->options;
-    const strategy_subject subject = {f, (size_t)o->views, true, prepare, run};
-    if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why)) return false;
-    strategy_costs_measure(&subject, &f->measured, (int)o->bench.runs, &f->result);
-    if (!json_is_stdout(o->bench.json)) {
+    const strategy_subject subject = {f, (size_t)o->views, prepare, run};
+    if (!json_is_possible(o->json, why) || !fitting_open(f, 1, why)) return false;
+    strategy_costs_measure(&subject, &f->measured, (int)o->runs, &f->result);
+    if (!json_is_stdout(o->json)) {
         print_head(f, (int)o->views);
         printf("\n");
-        strategy_costs_print(&f->result, "One run");
+        strategy_costs_print(&f->result);
     }
-    return !o->bench.json || json_save(o->bench.json, describe, f, why);
+    return !o->json || json_save(o->json, describe, f, why);
 }
 
 // ---- the commands
@@ -232,12 +231,15 @@ static bool bench(fitting *f, fault *why) {
     "over the views; before each run the L2 cache is overwritten. On the CPU, where times say nothing\n"     \
     "about a GPU, instructions are counted instead."
 
+#define REDUCE_HELP "strategy by which the adjoint adds gradients"
+
 static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
+    strategy_names(sum_strategies, command == FIT_TRAIN ? "auto" : "all", o->names);
     const option_spec of_train[] = {
         OUTPUT_OPTION(&o->output, .help = "the folder to write to, created if it is missing"),
         OPTION("iterations", &o->iterations, .maximum = 10000000, .automatic = true,
                .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
-        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(sum_strategies, "auto", o->names), REDUCE_HELP),
+        AUTO_REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
     const option_spec of_bench[] = {
         OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
@@ -248,18 +250,28 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
         OPTION("height", &o->height, .maximum = 8192, .automatic = true,
                .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
+    const option_spec of_costs[] = {
+        REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
+        OPTION("thresholds", &o->thresholds, .help = "thresholds to measure, separated by commas"),
+        OPTION("repeat", &o->runs, .minimum = 1, .maximum = MAX_RUNS,
+               .help = "timed runs of each measurement, after one to warm up; the median counts"),
+        JSON_OPTION(&o->json), OPTIONS_END};
     const option_spec *const own[FIT_COMMANDS] = {of_train, of_bench};
     option_table_add(table, own[command]);
     work->list(command, table);
     option_table_add(table, of_all);
-    if (command == FIT_BENCH) cost_options_add(&o->bench, table);
+    if (command == FIT_BENCH) option_table_add(table, of_costs);
 }
 
 static bool check(fitting *f, fault *why) {
     fit_options *const o = &f->options;
     int64_t iterations;
-    if (!cost_options_read(&o->bench, &f->measured, why) || !f->work->complete(&o->width, &iterations, why))
+    int thresholds[MAX_THRESHOLDS];
+    size_t count;
+    if (!parse_thresholds(o->thresholds, thresholds, &count, why) ||
+        !f->work->complete(&o->width, &iterations, why))
         return false;
+    f->measured = candidates_of(sum_strategies, sum_strategies[o->reduce].strategy, thresholds, count);
     if (o->iterations == 0) o->iterations = iterations;
     if (o->height == 0) o->height = (o->width * 3 + 3) / 4;
     return true;
@@ -278,8 +290,9 @@ static int run_command(int argc, char **argv) {
     while (strcmp(argv[0], rows[command].name) != 0) command++;
     fitting f = {.work = work,
                  .options = {.views = 1,
-                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT),
-                             .bench = cost_options_default()}};
+                             .runs = 11,
+                             .thresholds = "0,4,8,16,24",
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)}};
     char name[32], folder[32], summary[1024];
     option_table table = {0};
     snprintf(folder, sizeof folder, "%s-out", work->program);

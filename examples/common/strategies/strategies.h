@@ -47,7 +47,6 @@ enum {
 // Reads --thresholds: "0,8,16", each 0..MAX_THRESHOLD, at most MAX_THRESHOLDS of them.
 bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
 
-#define REDUCE_HELP "strategy by which the adjoint adds gradients"
 #define THRESHOLD_HELP "least active lanes of a group that is summed in the warp; 33: none is"
 
 // Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.

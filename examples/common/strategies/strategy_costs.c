@@ -34,7 +34,7 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
     (void)runs, (void)timer;
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters before = simt_counters_read();
-    subject->run(subject->context, out->candidates[row].policy, NULL);
+    subject->run(subject->context, out->candidates.rows[row].policy, NULL);
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters after = simt_counters_read();
     const uint64_t done[COSTS] = {after.atomic_requests - before.atomic_requests,
@@ -53,7 +53,7 @@ static const char *const keys[COSTS] = {"mean_ms", "least_ms", "most_ms", "noise
 
 static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
                     size_t view, int row) {
-    const distwar_policy policy = out->candidates[row].policy;
+    const distwar_policy policy = out->candidates.rows[row].policy;
     double times[MAX_RUNS];
     subject->run(subject->context, policy, NULL);
     for (int i = 0; i < runs; i++) {
@@ -67,17 +67,15 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
 
 void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
                             strategy_costs *out) {
-    *out = (strategy_costs){
-        .has_lanes = subject->has_lanes, .view_count = subject->view_count, .count = candidates->count};
-    for (int row = 0; row < out->count; row++) out->candidates[row] = candidates->rows[row];
+    *out = (strategy_costs){.view_count = subject->view_count, .candidates = *candidates};
     lane_histogram *const lanes = device_allocate(sizeof *lanes);
     device_clear(lanes, sizeof *lanes);
     gpu_timer timer = {0};
     if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
     for (size_t view = 0; view < out->view_count; view++) {
-        if (subject->prepare) subject->prepare(subject->context, view);
-        if (out->has_lanes) subject->run(subject->context, out->candidates[0].policy, lanes);
-        for (int row = 0; row < out->count; row++) measure(subject, runs, &timer, out, view, row);
+        subject->prepare(subject->context, view);
+        subject->run(subject->context, candidates->rows[0].policy, lanes);
+        for (int row = 0; row < candidates->count; row++) measure(subject, runs, &timer, out, view, row);
     }
     gpu_timer_close(&timer);
     device_download(&out->lanes, lanes, sizeof *lanes);
@@ -86,8 +84,8 @@ void strategy_costs_measure(const strategy_subject *subject, const candidate_lis
 
 // atomic's time over the row's; 0 if atomic was not measured, or if nothing was timed.
 static double speedup_over_atomic(const strategy_costs *costs, int row) {
-    for (int r = 0; r < costs->count && !KERNELS_ARE_COUNTED; r++)
-        if (costs->candidates[r].policy.strategy == DISTWAR_ATOMIC)
+    for (int r = 0; r < costs->candidates.count && !KERNELS_ARE_COUNTED; r++)
+        if (costs->candidates.rows[r].policy.strategy == DISTWAR_ATOMIC)
             return costs->costs[r].value[COST_MEAN] / costs->costs[row].value[COST_MEAN];
     return 0;
 }
@@ -111,7 +109,7 @@ static void print_histogram(const char *title, const unsigned long long counts[3
 }
 
 static void print_row(const strategy_costs *costs, int row) {
-    const strategy_candidate *const candidate = &costs->candidates[row];
+    const strategy_candidate *const candidate = &costs->candidates.rows[row];
     const double *const value = costs->costs[row].value, speedup = speedup_over_atomic(costs, row);
     char threshold[16] = "-";
     if (candidate->has_threshold)
@@ -126,24 +124,19 @@ static void print_row(const strategy_costs *costs, int row) {
     printf("\n");
 }
 
-void strategy_costs_print(const strategy_costs *costs, const char *title) {
-    if (costs->has_lanes) {
-        printf("Commits of a warp with at least one active lane, by the number n = 1..32, per cent:\n");
-        print_histogram("  n active lanes                      ", costs->lanes.active_lanes);
-        print_histogram("  n different keys                    ", costs->lanes.distinct_keys);
-        printf("\n");
-    }
+void strategy_costs_print(const strategy_costs *costs) {
+    printf("Commits of a warp with at least one active lane, by the number n = 1..32, per cent:\n");
+    print_histogram("  n active lanes                      ", costs->lanes.active_lanes);
+    print_histogram("  n different keys                    ", costs->lanes.distinct_keys);
     if (KERNELS_ARE_COUNTED)
-        printf("%s, counted; instructions, shuffles and votes are of warps:\n"
-               "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n",
-               title);
+        printf("\nOne run, counted; instructions, shuffles and votes are of warps:\n"
+               "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
     else
-        printf("%s, ms: means over %zu views of the median run; least and most are over the views;\n"
+        printf("\nOne run, ms: means over %zu views of the median run; least and most are over the views;\n"
                "noise is the largest (slowest - fastest) / median over the runs of a view:\n"
                "strategy threshold     mean    least     most  noise%s\n",
-               title, costs->view_count,
-               speedup_over_atomic(costs, 0) > 0 ? "  times as fast as atomic" : "");
-    for (int row = 0; row < costs->count; row++) print_row(costs, row);
+               costs->view_count, speedup_over_atomic(costs, 0) > 0 ? "  times as fast as atomic" : "");
+    for (int row = 0; row < costs->candidates.count; row++) print_row(costs, row);
 }
 
 // ---- as JSON
@@ -157,13 +150,11 @@ static void describe_histogram(json_writer *json, const char *key, const unsigne
 void strategy_costs_describe(json_writer *json, const strategy_costs *costs) {
     json_put_text(json, "device", device_name());
     json_put_integer(json, "views", (int64_t)costs->view_count);
-    if (costs->has_lanes) {
-        describe_histogram(json, "active_lanes", costs->lanes.active_lanes);
-        describe_histogram(json, "distinct_keys", costs->lanes.distinct_keys);
-    }
+    describe_histogram(json, "active_lanes", costs->lanes.active_lanes);
+    describe_histogram(json, "distinct_keys", costs->lanes.distinct_keys);
     json_begin(json, "adjoint", '[');
-    for (int row = 0; row < costs->count; row++) {
-        const strategy_candidate *const candidate = &costs->candidates[row];
+    for (int row = 0; row < costs->candidates.count; row++) {
+        const strategy_candidate *const candidate = &costs->candidates.rows[row];
         json_begin(json, NULL, '{');
         json_put_text(json, "reduction", distwar_strategy_name(candidate->policy.strategy));
         if (candidate->has_threshold)
@@ -176,33 +167,4 @@ void strategy_costs_describe(json_writer *json, const strategy_costs *costs) {
         json_end(json, '}');
     }
     json_end(json, ']');
-}
-
-// ---- options
-
-cost_options cost_options_default(void) {
-    return (cost_options){.thresholds = "0,4,8,16,24",
-                          .runs = 11,
-                          .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
-}
-
-void cost_options_add(cost_options *options, option_table *table) {
-    const option_spec rows[] = {
-        REDUCE_OPTION(&options->reduce, strategy_names(sum_strategies, "all", options->names), REDUCE_HELP),
-        OPTION("thresholds", &options->thresholds, .help = "thresholds to measure, separated by commas"),
-        OPTION("repeat", &options->runs, .minimum = 1, .maximum = MAX_RUNS,
-               .help = "timed runs of each measurement, after one to warm up; the median counts"),
-        JSON_OPTION(&options->json), OPTIONS_END};
-    option_table_add(table, rows);
-}
-
-bool cost_options_read(const cost_options *options, candidate_list *out, fault *why) {
-    int thresholds[MAX_THRESHOLDS];
-    size_t count;
-    if (!parse_thresholds(options->thresholds, thresholds, &count, why)) return false;
-    *out = candidates_of(sum_strategies, sum_strategies[options->reduce].strategy, thresholds, count);
-    if (!options->always) return true;
-    const candidate_list more = candidates_of(options->always, DISTWAR_STRATEGY_COUNT, thresholds, count);
-    for (int i = 0; i < more.count; i++) out->rows[out->count++] = more.rows[i];
-    return true;
 }

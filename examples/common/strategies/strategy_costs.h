@@ -11,10 +11,8 @@ C_LINKAGE_BEGIN
 // What is measured. Work is queued on the default stream.
 typedef struct strategy_subject {
     void *context;
-    size_t view_count; // >= 1
-    bool has_lanes;    // the kernel counts them
-    // Runs everything before the kernel; NULL: there is nothing.
-    void (*prepare)(void *context, size_t view);
+    size_t view_count;                           // >= 1
+    void (*prepare)(void *context, size_t view); // runs everything before the kernel
     // Runs the kernel on the view prepared last, including the clearing of its sums. lanes: as sum_values has them.
     void (*run)(void *context, distwar_policy policy, lane_histogram *lanes);
 } strategy_subject;
@@ -31,10 +29,8 @@ enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE };
 void strategy_cost_add(strategy_cost *all, size_t view, size_t views, double *milliseconds, size_t count);
 
 typedef struct strategy_costs {
-    bool has_lanes;
     size_t view_count;
-    int count;
-    strategy_candidate candidates[MAX_CANDIDATES];
+    candidate_list candidates;
     strategy_cost costs[MAX_CANDIDATES];
     lane_histogram lanes; // of all views
 } strategy_costs;
@@ -45,24 +41,8 @@ enum { MAX_RUNS = 1000 };
 // each run the L2 cache is overwritten. On the CPU: one run.
 void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
                             strategy_costs *out);
-void strategy_costs_print(const strategy_costs *costs, const char *title); // on stdout; title: "One run"
+void strategy_costs_print(const strategy_costs *costs); // on stdout
 // Adds its members to the open object.
 void strategy_costs_describe(json_writer *json, const strategy_costs *costs);
-
-// The options of a command that measures.
-typedef struct cost_options {
-    const char *thresholds;
-    const char *json; // NULL: no --json
-    int64_t runs;
-    int reduce;                     // index into sum_strategies
-    const offered_strategy *always; // measured too; NULL: none
-    const char *names[STRATEGY_NAMES];
-} cost_options;
-
-cost_options cost_options_default(void);
-// Adds --reduce, --thresholds, --repeat and --json.
-void cost_options_add(cost_options *options, option_table *table);
-// What the options ask for. Fails if --thresholds is not a list of thresholds.
-bool cost_options_read(const cost_options *options, candidate_list *out, fault *why);
 
 C_LINKAGE_END

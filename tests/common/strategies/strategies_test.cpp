@@ -95,16 +95,15 @@ TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
     const int thresholds[] = {0, 8};
     const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
     noted seen;
-    const strategy_subject subject = {&seen, 2, false, prepare, run};
+    const strategy_subject subject = {&seen, 2, prepare, run};
     strategy_costs costs;
     strategy_costs_measure(&subject, &all, 3, &costs);
     const size_t calls = KERNELS_ARE_COUNTED ? 1 : 3 + 1;
-    EXPECT_EQ(costs.count, all.count);
-    EXPECT_FALSE(costs.has_lanes);
+    EXPECT_EQ(costs.candidates.count, all.count);
     EXPECT_EQ(seen.views, (std::vector<size_t>{0, 1}));
-    ASSERT_EQ(seen.policies.size(), 2 * calls * size_t(all.count));
-    EXPECT_EQ(seen.policies[calls].strategy, DISTWAR_SERIAL);
-    EXPECT_EQ(costs.candidates[4].policy.balance_threshold, 8);
+    ASSERT_EQ(seen.policies.size(), 2 * (1 + calls * size_t(all.count))); // lanes are counted once a view
+    EXPECT_EQ(seen.policies[1 + calls].strategy, DISTWAR_SERIAL);
+    EXPECT_EQ(costs.candidates.rows[4].policy.balance_threshold, 8);
 }
 
 // Medians over runs, means over views.
