@@ -32,6 +32,7 @@ WAYS = ("atomic", "vector", "serial", "bfly", "tree", "fixed", "cub", "block", "
 SWEPT = ("serial", "bfly", "tree", "fixed") # those with a threshold
 STAGES = {"project": "project", "bin": "bin", "render": "forward blend", "render backward": "backward blend",
           "project backward": "project backward"}
+KERNEL_FAMILIES = ("splats", "hash_grid", "histogram_shared", "histogram_global", "stencil") # with a table of their own
 
 
 def ms(value):
@@ -234,19 +235,14 @@ class Measured:
             self.put(table, {"bins, exponent" if "histogram" in table else "K, rows, exponent": place}, cells)
 
     def user_kernels(self):
-        """Of `user_kernels`."""
-        kernels = {}
-        for (kernel, of, way), run, *_ in self.matching(r"(hash_grid/F\d|\w+)[/_](\w+)/(\w+)"):
-            kernels.setdefault(kernel.replace("/", " "), {}).setdefault(way, {})[of] = run["median"]
-        for kernel, ways in kernels.items():
-            for way, of in ways.items():
-                plain, first = ways["plain"], next(iter(of.values()))
-                cells = {}
-                for data in plain:
-                    us = data in of and of[data]["real_time"]
-                    cells[data.replace("_", " ")] = us and f"{us:.4g} us, {plain[data]['real_time'] / us:.2f}" or None
-                self.put(f"user_kernels/{kernel}", {"variant": way}, {
-                    **cells, **{count: int(first[count]) for count in ("registers", "stack", "code")}})
+        """Of `user_kernels`: microseconds of `plain`, and for the others that time over theirs."""
+        times = collections.defaultdict(dict)
+        for (kernel, data, way), run, *_ in self.matching(r"(hash_grid/F\d|\w+)[/_](\w+)/(\w+)"):
+            times[kernel.replace("/", " "), data.replace("_", " ")][way] = run["median"]["real_time"]
+        for (kernel, data), of in times.items():
+            family = next((name for name in KERNEL_FAMILIES if kernel.startswith(name)), "others")
+            self.put(f"user_kernels/{family}", {"kernel": kernel, "data": data}, {
+                way: f"{us:.4g} us" if way == "plain" else f"{of['plain'] / us:.2f}" for way, us in of.items()})
 
     # ---- the logs of dsplat train and the reports of dsplat finish
 
@@ -390,23 +386,22 @@ def headline(rows):
     """The README's kernels, from other tables: speed over the same kernel with plain atomics."""
     def cells(table, key):
         return next(row["cells"] for row in rows[table] if list(row["key"].values()) == key)
-    def speeds(table, call, *columns):
-        of = cells(f"user_kernels/{table}", [call])
-        return ", ".join(of[column].split(", ")[1] for column in columns)
+    def speeds(table, kernel, call, *data):
+        return ", ".join(cells(f"user_kernels/{table}", [kernel, of])[call] for of in data)
     blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("papers/best", ["H200", "spheres, large, K = 3"])
     tree = min(float(cell) for cell in cells("rasteriser/strategies fox", ["tree"]).values() if cell)
     atomic, sphere = (float(spheres[way].split()[0]) for way in ("atomic", "tree"))
     found = [("backward pass of Gaussian splats, batches of a tile's list", "`tree_of_lanes`", f"{float(blend['0']) / tree:.0f}"),
              ("backward pass of flat splats, 20 values at one key; large, small splats", "`reduce`",
-              speeds("splats", "reduce_fields", "60k radius 20", "600k radius 3")),
+              speeds("splats", "splats", "reduce_fields", "60k radius 20", "600k radius 3")),
              ("backward pass of a sphere renderer, 3 values", "`reduce_tree`", f"{atomic / sphere:.1f}"),
              ("particles to a grid, 27 nodes of 4 values; sorted by cell, shuffled", "`reduce`",
-              speeds("stencil_global", "reduce_unrolled", "by cell", "shuffled")),
-             ("hash grid of half2; along rays, at random points", "`reduce`", speeds("hash_grid F2", "reduce", "rays", "random")),
+              speeds("stencil", "stencil_global", "reduce_unrolled", "by cell", "shuffled")),
+             ("hash grid of half2; along rays, at random points", "`reduce`", speeds("hash_grid", "hash_grid F2", "reduce", "rays", "random")),
              ("scatter of 2 floats by index; keys sorted, Zipf, uniform", "`reduce`",
-              speeds("histogram_global_float", "reduce", "sorted", "zipf", "uniform")),
+              speeds("histogram_global", "histogram_global_float", "reduce", "sorted", "zipf", "uniform")),
              ("histogram of integers in shared memory; 28 columns, one bin", "`reduce`, which is the atomics",
-              speeds("histogram_shared_int32", "reduce", "28 columns uniform", "28 columns zeros"))]
+              speeds("histogram_shared", "histogram_shared_int32", "reduce", "28 columns uniform", "28 columns zeros"))]
     return [{"key": {"kernel": kernel}, "cells": {"call": call, "speed": speed}} for kernel, call, speed in found]
 
 

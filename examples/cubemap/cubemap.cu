@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The stages of the fit. Formulas: docs/developers/math-examples.md, "Cubemap".
+// The stages of the fit. Formulas: docs/developers/math.md, "Cubemap".
 #include "device.h"
 #include "launch.cuh"
 #include "strategies/commit.cuh"

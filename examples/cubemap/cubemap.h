@@ -7,7 +7,7 @@
 //     -> cubemap_render_backward -> cubemap_gather_levels -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
-// memory. The formulas are in math-examples.md. A pixel adds to four texels of each of two levels. Neighbours
+// memory. The formulas are in math.md. A pixel adds to four texels of each of two levels. Neighbours
 // share some of them, so a warp holds several keys, each with few lanes.
 //
 // Work is queued on the default stream. A failure of the device ends the program.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The four texels of a cubemap around a direction. At an edge they lie on two or three faces, so that the
-// lookup has no seams. Formulas: docs/developers/math-examples.md, "Cubemap".
+// lookup has no seams. Formulas: docs/developers/math.md, "Cubemap".
 #pragma once
 
 #include "cubemap.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The stages of the renderer. Formulas: docs/developers/math-examples.md, "Spheres".
+// The stages of the renderer. Formulas: docs/developers/math.md, "Spheres".
 #include "spheres.h"
 #include "device.h"
 #include "gpu/tile_pixel.cuh"

@@ -8,7 +8,7 @@
 //     -> spheres_render_backward -> spheres_project_backward -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
-// memory. The formulas are in math-examples.md. Each pixel has a list of its own, so the lanes of a warp are at
+// memory. The formulas are in math.md. Each pixel has a list of its own, so the lanes of a warp are at
 // different spheres and the adjoint adds to several keys at once.
 //
 // Work is queued on the default stream. A failure of the device ends the program.

@@ -136,7 +136,7 @@ KERNEL(tree_9_shared)(const float *from, unsigned active, int key, float *to) {
     for (int i = threadIdx.x; i < 90; i += 32) to[i] = sums[i];
 }
 
-// A sink of several arrays, as in docs/kernels.md.
+// A sink of several arrays, as in docs/kernel.md.
 struct gradient_arrays {
     float *color, *opacity, *mean2d, *conic;
 

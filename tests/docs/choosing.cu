@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The code on docs/kernel.md and docs/reference.md, compiled and run. The page shows the lines between [name] and [end].
+// The tuner's code on docs/kernel.md, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
 #include <distwar/block.cuh>
-#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/tune.h>
 #include <gtest/gtest.h>
@@ -37,57 +36,6 @@ __global__ void histogram(const int *bin_of, const float2 *value_of, int rows, i
     bins.flush_consecutive(0, 256, distwar::record<float>{sums, 2});
 }
 // [end]
-
-// [pairs]
-// Rows of 16 values: table[8 * row + k] += gradient[8 * i + k] for the 8 pairs k.
-__global__ void add_rows(const int *row_of, const __half2 *gradient, int adds, __half2 *table) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = i < adds;
-    __half2 val[8];
-    if (active)
-        for (int k = 0; k < 8; ++k) val[k] = gradient[8 * i + k];
-    distwar::reduce(distwar::all_lanes, active, active ? row_of[i] : 0, val,
-                    distwar::record<__half2>{table, 8});
-}
-// [end]
-TEST(Choosing, PairsAreAddedToTheirRows) {
-    enum { ADDS = 70 };
-    std::vector<int> rows;
-    std::vector<__half2> pairs, zeros(24, __floats2half2_rn(0, 0));
-    std::vector<float> expected(48);
-    for (int i = 0; i < ADDS; ++i) rows.push_back(i * i % 3);
-    for (int i = 0; i < 8 * ADDS; ++i) {
-        const float first = float(i % 7), second = -float(i % 5);
-        pairs.push_back(__floats2half2_rn(first, second));
-        float *const sum = &expected[2 * (8 * rows[i / 8] + i % 8)];
-        sum[0] += first, sum[1] += second;
-    }
-    const shared_array<int> row_of(rows);
-    const shared_array<__half2> gradient(pairs), table(zeros);
-    ASSERT_EQ(
-        launch(nullptr, blocks_for(ADDS, 64), 64, add_rows, row_of.get(), gradient.get(), ADDS, table.get()),
-        cudaSuccess);
-    const std::vector<__half2> sums = table.content();
-    for (int i = 0; i < 24; ++i) {
-        EXPECT_EQ(__half2float(sums[i].x), expected[2 * i]) << i;
-        EXPECT_EQ(__half2float(sums[i].y), expected[2 * i + 1]) << i;
-    }
-}
-
-TEST(Choosing, APolicyChoosesTheKernel) {
-    const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
-    const shared_array<float> gradients({1, 2, 3, 4, 5, 6, 7}), sums(std::vector<float>(3));
-    const int *const row_of = rows.get();
-    const float *const gradient = gradients.get();
-    float *const table = sums.get();
-    const cudaStream_t stream = nullptr;
-    const int adds = 7, blocks = 1, threads = 32;
-    distwar::with_strategy(distwar::strategy::tree, [&](auto strategy) {
-        launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
-               0);
-    });
-    EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
-}
 
 TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});

@@ -140,20 +140,6 @@ __global__ void channels_after(const splat *list, int j, int channels, int pixel
     // [end]
 }
 
-__global__ void interpolate_backward(const int *vertex_of, const float *weight_of, int pixels, int attributes,
-                                     const float *d_pixel, float *d_vertex) {
-    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = pixel < pixels;
-    const distwar::record<float> sink = {d_vertex, size_t(attributes)};
-    for (int corner = 0; corner < 3; ++corner) {
-        const int vertex = active ? vertex_of[3 * pixel + corner] : 0;
-        const float weight = active ? weight_of[3 * pixel + corner] : 0;
-        distwar::reduce_n<8>(
-            distwar::all_lanes, active, vertex, attributes,
-            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
-    }
-}
-
 // [stencil]
 // Each sample adds 2 values to the 8 corners of its cell: one search by the cell, 8 sums.
 __global__ void add_to_corners(const int3 *cell_of, const float2 *value_of, int samples, int side,
@@ -227,27 +213,6 @@ TEST(Integrating, ManyChannelsGetTheirValues) {
     ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(), after.get()),
               cudaSuccess);
     EXPECT_EQ(after.content(), before.content());
-}
-
-TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
-    enum { PIXELS = 75, VERTICES = 12 };
-    for (const int attributes : {1, 7, 8, 20}) {
-        std::vector<int> vertex_of;
-        std::vector<float> weights, d_pixels, expected(VERTICES * attributes);
-        for (int i = 0; i < 3 * PIXELS; ++i)
-            vertex_of.push_back(i / 90 + i % 3 * 4), weights.push_back(float(i % 5));
-        for (int i = 0; i < PIXELS * attributes; ++i) d_pixels.push_back(float(i * i % 19));
-        for (int i = 0; i < 3 * PIXELS; ++i)
-            for (int k = 0; k < attributes; ++k)
-                expected[vertex_of[i] * attributes + k] += weights[i] * d_pixels[i / 3 * attributes + k];
-        const shared_array<int> vertices(vertex_of);
-        const shared_array<float> weight_of(weights), d_pixel(d_pixels);
-        const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
-        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
-                         weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get()),
-                  cudaSuccess);
-        EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes";
-    }
 }
 
 TEST(Integrating, CornersGetTheSumsOfTheirCells) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The short code on docs/kernel.md, before and after, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
+#include <distwar/device/histogram.cuh>
 #include <distwar/device/sums_by_key.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
@@ -256,6 +257,22 @@ TEST(Tasks, PoolsHotWordsAndRows) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     cudaFree(rows.workspace);
     EXPECT_EQ(sums.content(), by_host.content());
+}
+
+TEST(Tasks, AHistogramCountsItsKeys) {
+    enum { ROWS = N, BINS = 7 };
+    std::vector<unsigned> wanted(BINS, 0);
+    for (const int row : some_rows()) ++wanted[size_t(row)];
+    const shared_array<int> bin_of(some_rows());
+    const shared_array<unsigned> counts(std::vector<unsigned>(BINS, 0));
+    const cudaStream_t stream = nullptr;
+    // [counts]
+    const distwar::key_counts<int> given = {ROWS, BINS, bin_of.get(), counts.get()};
+    const cudaError_t error = distwar::histogram(given, stream);
+    // [end]
+    ASSERT_EQ(error, cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(counts.content(), wanted);
 }
 
 TEST(Tasks, LanesPerKeyAreCounted) {
