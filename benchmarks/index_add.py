@@ -21,7 +21,7 @@ import time
 
 import torch
 
-from distwar import _index_torch, _sums
+from distwar import _sums
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 LIMITS = {"float32": 2e-6, "float16": 5e-3, "bfloat16": 5e-2}  # of the error over the sum of absolute values
@@ -69,7 +69,7 @@ class Ours:
     def __init__(self, out, index, source, deterministic=False):
         self.arrays = out, index, source
         self.rows = _sums.Rows(count=len(index), width=source.shape[1], rows=len(out), index=index.data_ptr(),
-                               index_bytes=index.element_size(), type=_index_torch._types[source.dtype],
+                               index_bytes=index.element_size(), type=_sums.TYPES[source.dtype],
                                source=source.data_ptr(), out=out.data_ptr(), skipped=-1, deterministic=deterministic,
                                way=_sums.WAYS["chosen"], float_sums=out.dtype == torch.float32)
 

@@ -11,14 +11,16 @@ medians; `host`, microseconds until both have returned, median; `megabytes`, mos
 import argparse
 import json
 import math
+import sys
 import time
 from ctypes import byref
 
 import numpy as np
 import torch
 
-import distwar
-from distwar import gs
+sys.path.append(sys.path.pop(0))  # PYTHONPATH and what is installed come before the package beside this file
+import distwar  # noqa: E402
+from distwar import gs  # noqa: E402
 
 DEVICE = dict(cuda="cuda", simt="cpu")[distwar.library().backend]
 GPU = DEVICE == "cuda"

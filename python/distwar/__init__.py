@@ -9,6 +9,7 @@ torch.use_deterministic_algorithms(True)). `distwar.gs` is the C interface by ct
 from __future__ import annotations
 
 import importlib
+import operator
 import sys
 from typing import TYPE_CHECKING, Any, Sequence, TypeVar
 
@@ -49,6 +50,12 @@ deterministic = False
 # (1, 4): meta["radii"] are [..., C, N], as before gsplat 1.5; None: as the installed gsplat has them.
 gsplat_version: tuple[int, int] | None = None
 _on_torch: Any = None  # rasterization() of _torch.py, from the first use of a tensor on
+# What rasterization() does not support, in its order, and the value that switches it off.
+_OFF: dict[str, Any] = dict(
+    tile_size=16, sparse_grad=False, distributed=False, segmented=False, with_ut=False, with_eval3d=False, radial_coeffs=None,
+    tangential_coeffs=None, thin_prism_coeffs=None, ftheta_coeffs=None, rolling_shutter=None, viewmats_rs=None,
+    return_normals=False, global_z_order=True, rays=None, lidar_coeffs=None, external_distortion_coeffs=None, ut_params=None,
+    extra_signals=None, extra_signals_sh_degree=None, renderer_config=None)
 
 
 def rasterization(
@@ -81,8 +88,8 @@ def rasterization(
     (D, ED: depth, depth over alpha) or D + 1. Everything has gradients but far_plane, near_plane and eps2d.
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
-    also .absgrad, the sums of absolute values; hooks are refused, and torch.autograd.grad by it finds nothing); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`,
-    `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
+    also .absgrad, the sums of absolute values; hooks are refused, and torch.autograd.grad by it finds nothing); `radii`
+    [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`, `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
     gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name them;
     packed=False is faster here. The lists of tiles and the conics have no entries.
 
@@ -99,24 +106,15 @@ def rasterization(
     results: tuple[Array, Array, dict[str, Any]]
     of_torch: Any = sys.modules.get("torch")
     on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
-    has_camera = camera_model in CAMERA_MODELS
-    if tile_size != 16 or sparse_grad or distributed or not has_camera or segmented or with_ut or \
-            with_eval3d or rolling_shutter is not None or not (
-                radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None) or \
-            return_normals or not global_z_order or not (
-                rays is lidar_coeffs is external_distortion_coeffs is ut_params is extra_signals is
-                extra_signals_sh_degree is renderer_config is None) or (radius_clip and not on_torch):
-        refuse(tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
-               distributed=(distributed, False), camera_model=(camera_model, camera_model if has_camera else "pinhole"),
-               segmented=(segmented, False), with_ut=(with_ut, False), with_eval3d=(with_eval3d, False),
-               radial_coeffs=(radial_coeffs, None),
-               tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
-               ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
-               viewmats_rs=(viewmats_rs, None), return_normals=(return_normals, False),
-               global_z_order=(global_z_order, True), rays=(rays, None), lidar_coeffs=(lidar_coeffs, None),
-               external_distortion_coeffs=(external_distortion_coeffs, None), ut_params=(ut_params, None),
-               extra_signals=(extra_signals, None), extra_signals_sh_degree=(extra_signals_sh_degree, None),
-               renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
+    if rolling_shutter is not None and getattr(rolling_shutter, "name", rolling_shutter) == "GLOBAL":
+        rolling_shutter = None
+    unsupported = (tile_size, sparse_grad, distributed, segmented, with_ut, with_eval3d, radial_coeffs, tangential_coeffs,
+                   thin_prism_coeffs, ftheta_coeffs, rolling_shutter, viewmats_rs, return_normals, global_z_order, rays,
+                   lidar_coeffs, external_distortion_coeffs, ut_params, extra_signals, extra_signals_sh_degree,
+                   renderer_config)
+    if not all(map(operator.is_, unsupported, _OFF.values())) or camera_model not in CAMERA_MODELS or \
+            (radius_clip and not on_torch):
+        refuse(unsupported, _OFF, camera_model, None if on_torch else radius_clip)
     backgrounds = backgrounds if "RGB" in render_mode else None
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model, activated)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them

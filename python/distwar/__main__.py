@@ -55,9 +55,13 @@ def _installed(package: str) -> str:
 
 def about() -> str:
     """Lines of what there is and its version."""
-    from . import _sums, _train
+    from . import _train
+
+    def sums(backend: str) -> Any:  # it needs torch
+        from . import _sums
+        return _sums.library(backend)
     lines = dict(distwar=distwar.__version__, libdistwar_gs=_library(distwar.library),
-                 libdistwar_index=_library(_sums.library), libdistwar_train=_library(_train.library), driver=_driver(),
+                 libdistwar_index=_library(sums), libdistwar_train=_library(_train.library), driver=_driver(),
                  torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
                  python=f"{platform.python_version()}, {platform.platform()}")
     return "\n".join(f"{name:<17} {text}" for name, text in lines.items())

@@ -4,84 +4,39 @@ import functools
 import weakref
 
 import torch
-from torch import Tensor
 
-from . import _stages
-from ._stages import SPLAT_FLOATS
-from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at, stream_of
+from ._stages import CAMERA_FLOATS
+from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at
 
-SECOND = "distwar.rasterization has no second derivatives: it was differentiated with create_graph=True"
-
-
-def run_project(plan, cameras, scene, stream):
-    """Splats [C, N, 12] of the tensors of a Scene."""
-    kept, shape = [], plan.shape
-    splats = empty((shape.cameras, shape.count, SPLAT_FLOATS), scene[0])
-    plan.project(cameras, [address_of(a, kept) for a in scene], splats.data_ptr(), stream)
-    return splats
+SECOND = b"distwar.rasterization has no second derivatives: it was differentiated with create_graph=True"
+# Where the entries of viewmats [4, 4] and Ks [3, 3] are in a gs_camera_gradient. 22: a member that is 0.
+_CAMERA_ENTRIES = [*range(12), 22, 22, 22, 22, 18, 22, 20, 22, 19, 21, 22, 22, 22]
+_camera_entries = functools.lru_cache(maxsize=None)(lambda device: torch.tensor(_CAMERA_ENTRIES, device=device))
+_zero_column = functools.lru_cache(maxsize=8)(lambda device, count: torch.zeros((), device=device).expand(count, 1))
 
 
-def radii_of(plan, splats):
-    """[C, N], on the current stream."""
+def radii_of(plan, splats, stream):
+    """[C, N], int32."""
     radii = empty(splats.shape[:2], splats, torch.int32)
-    plan.radii(splats.data_ptr(), radii.data_ptr(), stream_of(splats.device))
+    plan.radii(splats.data_ptr(), radii.data_ptr(), stream)
     return radii
 
 
-# Where the entries of viewmats [4, 4] and Ks [3, 3] are in a gs_camera_gradient. 22: a member that is 0.
-_CAMERA_ENTRIES = [*range(12), 22, 22, 22, 22, 18, 22, 20, 22, 19, 21, 22, 22, 22]
-_camera_entries = {}  # by device
-
-
-def run_project_backward(plan, cameras, scene, splats, moments, d_means2d, with_cameras):
-    """The gradients of the tensors of a Scene, then with_cameras those of viewmats and Ks; None: there is none."""
-    kept, stream = [], stream_of(splats.device)
-    at, d_mean2d = [address_of(a, kept) for a in scene], address_of(d_means2d, kept)
-    at_splats, at_moments = address_of(splats, kept), address_of(moments, kept)
-    if not with_cameras:
-        d_scene = [gradient_like(a) for a in scene]
-        plan.project_backward(cameras, at, at_splats, at_moments, d_mean2d,
-                              [None if d is None else d.data_ptr() for d in d_scene], None, stream)
-        return *d_scene, None, None
-    # libdistwar_gs has this gradient for one camera at a time
-    one, count, parts = plan.one_camera(), plan.shape.count, []
-    d_cameras = empty((plan.shape.cameras, (one.camera_floats + 3) // 4 * 4), splats)
-    for c in range(plan.shape.cameras):
-        d_scene = [gradient_like(a) for a in scene]
-        splat = c * count * 4 * SPLAT_FLOATS
-        one.project_backward(_stages.camera_at(cameras, c), at, at_splats + splat, at_moments + splat,
-                             None if d_mean2d is None else d_mean2d + c * count * 8,
-                             [None if d is None else d.data_ptr() for d in d_scene], d_cameras[c].data_ptr(), stream)
-        parts.append(d_scene)
-    d_scene = [None if column[0] is None else sum(column[1:], column[0]) for column in zip(*parts)]
-    entries = _camera_entries.get(splats.device)
-    if entries is None:
-        entries = _camera_entries[splats.device] = torch.tensor(_CAMERA_ENTRIES, device=splats.device)
-    d_cameras = d_cameras.index_select(1, entries)
-    return *d_scene, d_cameras[:, :16].unflatten(1, (4, 4)), d_cameras[:, 16:].unflatten(1, (3, 3))
-
-
-class _Refused(torch.autograd.Function):
-    """Gradients that were computed with create_graph=True. sources: what they depend on."""
-
-    @staticmethod
-    def forward(ctx, gradient, *sources):
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx, *_):
-        raise RuntimeError(SECOND)
+def _of_cameras(d_cameras, viewmats, Ks):
+    """Gradients by viewmats and Ks from those that libdistwar_gs has, [C, CAMERA_FLOATS]."""
+    d = d_cameras.index_select(1, _camera_entries(d_cameras.device))
+    return d[:, :16].unflatten(1, (4, 4)).to(viewmats.device), d[:, 16:].unflatten(1, (3, 3)).to(Ks.device)
 
 
 def _adjoint(run):
-    """A backward() whose results have no derivatives."""
+    """A backward() whose results have no derivatives: with create_graph=True nodes that say so."""
     def backward(ctx, *d):
         if not torch.is_grad_enabled():
             return run(ctx, *d)
         with torch.no_grad():
             out = run(ctx, *d)
-        sources = [a for a in (*ctx.saved_tensors, *d) if isinstance(a, Tensor) and a.is_floating_point()]
-        return tuple(a if a is None else _Refused.apply(a, *sources) for a in out)
+        return torch._C._functions.DelayedError(SECOND, len(out))(
+            *(a if a is None else a.detach().requires_grad_() for a in out))
     return staticmethod(backward)
 
 
@@ -110,15 +65,17 @@ class Frame:
 
     def leave_out(self):
         """Lets splats of a radius up to clip be culled, which splats of zeros are."""
-        self.splats.masked_fill_((radii_of(self.plan, self.splats) <= self.clip).unsqueeze(-1), 0)
+        self.splats.masked_fill_((radii_of(self.plan, self.splats, self.stream) <= self.clip).unsqueeze(-1), 0)
 
     def radii(self):
-        """[C, N], int32."""
-        splats = self.splats
-        with torch.no_grad(), On(splats):
-            if self.index is not None and stream_at(self.index) != self.stream:
+        """[C, N], int32, on the current stream."""
+        splats, stream = self.splats, stream_at(self.index)
+        if stream == self.stream and (self.index is None or self.index == current_device()):
+            return radii_of(self.plan, splats, stream)
+        with On(splats):
+            if stream != self.stream:
                 splats.record_stream(torch.cuda.current_stream(splats.device))
-            return radii_of(self.plan, splats)
+            return radii_of(self.plan, splats, stream)
 
 
 class _Frame(torch.autograd.Function):
@@ -162,7 +119,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
         if d_alphas is None and d_depths is None:
             return (None,) * 11
         d_color = torch.zeros_like(color)
-    plan, strategy, stream, kept = frame.plan, frame.strategy, stream_at(frame.index), []
+    plan, stream, kept, wanted = frame.plan, stream_at(frame.index), [], ctx.needs_input_grad
     new = splats.new_empty_strided
     view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
     if at != frame.at:
@@ -175,41 +132,33 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     d_depth = d_image + plan.depth_at if plan.depth_at else address_of(d_depths, kept)
     d_scene = [None if a is None else gradient_like(a) for a in scene]
     moments = new(splats.shape, splats.stride())
-    gradient = plan.gradient((d_image, d_depth, address_of(d_alphas, kept)), moments.data_ptr(),
+    gradient = plan.gradient(d_image, d_depth, address_of(d_alphas, kept), moments.data_ptr(),
                              [None if d is None else d.data_ptr() for d in d_scene])
-    wanted, d_screen = ctx.needs_input_grad, None
+    d_screen = d_cameras = d_means2d = None
     if wanted[10] or frame.density is not None:
         d_screen = empty((plan.shape.count, 2), splats)
         gradient.mean2d = d_screen.data_ptr()
         if frame.absolute:
             absolute = torch.empty_like(d_screen)
             gradient.abs_mean2d = absolute.data_ptr()
-    with_cameras, watched = wanted[8] or wanted[9], frame.watch and frame.watch.kinds()
-    if not with_cameras and not watched:
-        plan.backward(view, gradient, strategy, stream, frame.wait)
-    else:
-        d = [empty(splats.shape[:2] + (2,), splats) if watched and kind in watched else None
-             for kind in ("grad", "absgrad")]
-        plan.blend_backward(view, gradient, strategy, [None if a is None else a.data_ptr() for a in d], stream)
-        if watched:
-            frame.watch.tell(frame, d)
-        if with_cameras:
-            d_colors = d_scene[4]
-            *d_scene, d_viewmats, d_Ks = run_project_backward(plan, frame.cameras, scene, splats,
-                                                              moments, None, True)
-            if plan.shape.channels != 3:
-                d_scene[4] = d_colors
-            return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None
-        plan.project_backward_of(view, gradient, stream)
+    if wanted[8] or wanted[9]:
+        d_cameras = empty((plan.shape.cameras, CAMERA_FLOATS), splats)
+    watched = frame.watch and frame.watch.kinds()
+    if watched:
+        d_means2d = [empty(splats.shape[:2] + (2,), splats) if kind in watched else None for kind in Watch.KINDS]
+    plan.backward(view, gradient, frame.strategy, stream,
+                  d_means2d and [None if a is None else a.data_ptr() for a in d_means2d],
+                  None if d_cameras is None else d_cameras.data_ptr(), frame.wait)
+    if watched:
+        frame.watch.tell(frame, d_means2d)
     if frame.density is not None:
-        plan.accumulate(view, d_screen.data_ptr(), frame.density.data_ptr(), stream)
+        plan.lib.check(plan.lib.gs_density_accumulate(view, gradient.mean2d, frame.density.data_ptr(), stream))
     if wanted[10]:
-        d_screen = torch.cat((d_screen, torch.linalg.vector_norm(absolute, dim=1, keepdim=True) if frame.absolute else
-                              _zero(splats.device).expand(len(d_screen), 1)), 1)
-    return None, *d_scene, None, None, d_screen if wanted[10] else None
-
-
-_zero = functools.lru_cache(maxsize=None)(lambda device: torch.zeros((), device=device))
+        third = torch.linalg.vector_norm(absolute, dim=1, keepdim=True) if frame.absolute else \
+            _zero_column(splats.device, len(d_screen))
+        d_screen = torch.cat((d_screen, third), 1)
+    of_cameras = (None, None) if d_cameras is None else _of_cameras(d_cameras, viewmats, Ks)
+    return None, *d_scene, *of_cameras, d_screen if wanted[10] else None
 
 
 # What _Frame.apply calls, when there are no transforms: is_plain() has looked.
@@ -230,15 +179,18 @@ class _Means2d(torch.autograd.Function):
     @_adjoint
     def backward(ctx, d_means2d):
         *scene, viewmats, Ks, splats = ctx.saved_tensors
-        with_cameras = ctx.needs_input_grad[8] or ctx.needs_input_grad[9]
+        frame, kept = ctx.frame, []
+        plan, moments, d_scene = frame.plan, torch.zeros_like(splats), [gradient_like(a) for a in scene]
+        wanted = ctx.needs_input_grad[8] or ctx.needs_input_grad[9]
+        d_cameras = empty((len(splats), CAMERA_FLOATS), splats) if wanted else None
         with On(splats):
-            *d_scene, d_viewmats, d_Ks = run_project_backward(ctx.frame.plan, ctx.frame.cameras, scene, splats,
-                                                              torch.zeros_like(splats), d_means2d, with_cameras)
-            if with_cameras:
-                d_viewmats, d_Ks = d_viewmats.to(viewmats.device), d_Ks.to(Ks.device)
-            if ctx.frame.plan.shape.channels != 3:
+            view = plan.view(frame.cameras, [address_of(a, kept) for a in scene], address_of(splats, kept))
+            gradient = plan.gradient(0, None, None, moments.data_ptr(), [None if d is None else d.data_ptr() for d in d_scene])
+            gradient.pixel_mean2d = address_of(d_means2d, kept)
+            plan.project_backward(view, gradient, stream_at(frame.index), d_cameras.data_ptr() if wanted else None)
+            if plan.shape.channels != 3:
                 d_scene[4] = None
-            return None, *d_scene, d_viewmats, d_Ks
+            return None, *d_scene, *(_of_cameras(d_cameras, viewmats, Ks) if wanted else (None, None))
 
 
 def means2d_of(frame, node):
@@ -256,6 +208,7 @@ def means2d_of(frame, node):
 class Watch:
     """meta["means2d"], a tensor that gets the gradient by the means of the splats, or the sums of its absolute values,
     from the frames that they were blended in."""
+    KINDS = ("grad", "absgrad")
 
     def __init__(self, means2d, frames, absgrad, at=None):
         """frames: the Frames whose means2d it has, one after another. at: of packed rows, their cameras and Gaussians."""
@@ -278,7 +231,7 @@ class Watch:
 
     def tell(self, frame, gradients):
         means2d, this_pass = self.of(), torch._C._current_graph_task_id()
-        for name, d in zip(("grad", "absgrad"), gradients):
+        for name, d in zip(self.KINDS, gradients):
             if d is None:
                 continue
             d, before = self._rows(means2d, self.first[id(frame)], d), getattr(means2d, name, None)

@@ -1,74 +1,42 @@
 # SPDX-License-Identifier: MIT
-"""gs_loss on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
+"""gs_loss on torch tensors."""
 import struct
 from ctypes import sizeof
-from typing import Sequence, Tuple, Union
 
 import torch
-from torch import Tensor
 
 from . import gs
 from ._stages import MOST_VIEWS, array_type
 from ._tensors import On, is_plain, library_of, stream_of
 
-
 _pack_image = struct.Struct("<2i5Q56x").pack  # a gs_loss_image, without gains and depth
 assert struct.calcsize("<2i5Q56x") == sizeof(gs.LossImage)
 
 
-def _run(images, targets):
-    """images [views, ...]: each three planes in memory, in any order of dimensions. targets: of each view, contiguous. The
-    mean of the losses, and the gradient of their sum in the same layout."""
-    views, (height, width, _), device = len(images), targets[0].shape, images.device
-    with On(images):
-        lib, stream = library_of(device), stream_of(device)
-        results = torch.empty(views, 3, dtype=torch.float64, device=device)
-        gradients = torch.empty_like(images)
-        image, result, gradient = images.data_ptr(), results.data_ptr(), gradients.data_ptr()
-        each = images.stride(0) * 4  # bytes of an image; 24 of its results
-        packed = [_pack_image(width, height, image + v * each, target.data_ptr(), 0, result + v * 24, gradient + v * each)
-                  for v, target in enumerate(targets)]
-        for first in range(0, views, MOST_VIEWS):
-            count = min(views - first, MOST_VIEWS)
-            of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
-            lib.check(lib.gs_loss(of, count, stream))
-        return results[:, 0].mean(dtype=torch.float32), gradients
-
-
-@torch.library.custom_op("distwar::l1_ssim", mutates_args=())
-def l1_ssim(image: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
-    """image [3, height, width], target [height, width, 3] of 8-bit values: the loss and its gradient by the image."""
-    loss, gradient = _run(image.contiguous()[None], [target.contiguous()])
-    return loss, gradient[0]
-
-
-@l1_ssim.register_fake
-def _(image, target):
-    return image.new_empty(()), torch.empty_like(image, memory_format=torch.contiguous_format)
-
-
-def _setup(ctx, inputs, output):
-    ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(output[1])
-
-
-def _adjoint(ctx, d_loss, _):
-    return d_loss * ctx.saved_tensors[0], None
-
-
-l1_ssim.register_autograd(_adjoint, setup_context=_setup)
-
-
 class _L1Ssim(torch.autograd.Function):
-    """The loss of images [views, height, width, 3], best stored as planes, as rasterization() returns them."""
+    """The mean of the losses of images [views, height, width, 3], best stored as planes, as rasterization() returns them. The
+    gradient is computed with the loss."""
 
     @staticmethod
     def forward(ctx, images, targets):
         views, height, width, _ = images.shape
-        pixels, (each, *within) = height * width, images.stride()
+        pixels, (each, *within), device = height * width, images.stride(), images.device
         if within != [width, 1, pixels] or views > 1 and each != 3 * pixels or images.data_ptr() % 16:
             images = images.movedim(-1, 1).clone(memory_format=torch.contiguous_format).movedim(1, -1)
-        loss, gradients = _run(images, [target.contiguous() for target in targets])
+        targets = [target.contiguous() for target in targets]
+        with On(images):
+            lib, stream = library_of(device), stream_of(device)
+            results = torch.empty(views, 3, dtype=torch.float64, device=device)
+            gradients = torch.empty_like(images)
+            image, result, gradient = images.data_ptr(), results.data_ptr(), gradients.data_ptr()
+            each = pixels * 12  # bytes of an image; 24 of its results
+            packed = [_pack_image(width, height, image + v * each, target.data_ptr(), 0, result + v * 24, gradient + v * each)
+                      for v, target in enumerate(targets)]
+            for first in range(0, views, MOST_VIEWS):
+                count = min(views - first, MOST_VIEWS)
+                of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
+                lib.check(lib.gs_loss(of, count, stream))
+            loss = results[:, 0].mean(dtype=torch.float32)
         ctx.views = views
         ctx.save_for_backward(gradients)
         return loss
@@ -83,7 +51,8 @@ def _wrong_shape(name, shape):
                       "width, 3] or [views, height, width, 3], or target is a list of views of [height, width, 3]")
 
 
-def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tensor:
+@torch.compiler.disable
+def l1_ssim_loss(image, target):
     several = isinstance(target, (list, tuple))
     targets = list(target) if several else [target]
     for name, tensor, wanted in ("image", image, torch.float32), *(("target", t, torch.uint8) for t in targets):
@@ -100,13 +69,14 @@ def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tens
             raise ValueError(f"distwar.l1_ssim_loss: target is on {t.device}, image on {device}")
     if several and len(targets) != len(image):
         raise ValueError(f"distwar.l1_ssim_loss: {len(targets)} targets for {len(image)} views")
+    if not is_plain(image):
+        raise NotImplementedError("distwar.l1_ssim_loss: transforms and modes of torch and subclasses of tensors are not "
+                                  "supported")
     if image.dim() == 3:
         image = image[None]
     elif not several:
         targets = list(target)
     views, height, width, _ = image.shape
-    if not is_plain(image):
-        return torch.stack([l1_ssim(i.movedim(-1, 0), t)[0] for i, t in zip(image, targets)]).mean()
     if views > 1 and height * width % 4 > 0:  # not every image would begin at 16 bytes
         return torch.stack([_L1Ssim.apply(i[None], [t]) for i, t in zip(image, targets)]).mean()
     return _L1Ssim.apply(image, targets)

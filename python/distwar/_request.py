@@ -27,22 +27,20 @@ class Request(NamedTuple):
                 for b in range(math.prod(self.batch)) for c in range(0, self.cameras, at_once)]
 
 
-def refuse(**arguments):
-    """Raises NotImplementedError for the first argument that is not at the value which switches it off."""
-    for name, (value, off) in arguments.items():
-        if value is None or value is off:
-            continue
-        if off is None or (value != off and getattr(value, "name", None) != off):
+def refuse(values, off, camera_model, radius_clip):
+    """Raises NotImplementedError for the first value that is not that of the dictionary `off`."""
+    given = dict(zip(off, values))
+    if camera_model not in CAMERA_MODELS:
+        given["camera_model"] = camera_model
+    if radius_clip:
+        given["radius_clip"] = radius_clip
+    for name, value in given.items():
+        if value is not None and (off.get(name) is None or value != off[name]):
             raise NotImplementedError(f"distwar.rasterization: {name} = {value!r} is not supported")
 
 
 def _fail(name, array, wanted):
     raise ValueError(f"distwar.rasterization: {name} has the shape {tuple(array.shape)}, not {wanted}")
-
-
-def _expect(name, array, shape):
-    if tuple(array.shape) != tuple(shape):
-        _fail(name, array, tuple(shape))
 
 
 def _color_shape(colors, batch, count, cameras, sh_degree):
@@ -78,17 +76,14 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
     if len(viewmats.shape) != len(batch) + 3 or viewmats.shape[-3] < 1:
         _fail("viewmats", viewmats, "[..., C, 4, 4]")
     cameras = viewmats.shape[-3]
-    _expect("viewmats", viewmats, batch + (cameras, 4, 4))
-    _expect("Ks", a["Ks"], batch + (cameras, 3, 3))
-    _expect("opacities", a["opacities"], batch + (count,))
-    if a["covars"] is not None:
-        _expect("covars", a["covars"], batch + (count, 3, 3))
-    else:
-        for name, length in (("quats", 4), ("scales", 3)):
-            if a[name] is None:
-                raise ValueError(f"distwar.rasterization: {name} is None and there are no covars")
-            _expect(name, a[name], batch + (count, length))
     channels, per_camera = _color_shape(a["colors"], batch, count, cameras, sh_degree)
+    shapes = dict(viewmats=(cameras, 4, 4), Ks=(cameras, 3, 3), opacities=(count,), backgrounds=(cameras, channels))
+    shapes.update(dict(quats=(count, 4), scales=(count, 3)) if a["covars"] is None else dict(covars=(count, 3, 3)))
+    for name, shape in shapes.items():
+        if a[name] is None and name != "backgrounds":
+            raise ValueError(f"distwar.rasterization: {name} is None and there are no covars")
+        if a[name] is not None and tuple(a[name].shape) != batch + shape:
+            _fail(name, a[name], batch + shape)
     if render_mode not in RENDER_MODES:
         raise ValueError(f"distwar.rasterization: render_mode is {render_mode!r}, not one of {RENDER_MODES}")
     if rasterize_mode not in ("classic", "antialiased"):
@@ -102,8 +97,6 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
         if not value >= 0 or (name != "far_plane" and value > 3e38):
             raise ValueError(f"distwar.rasterization: {name} {value!r} is out of range")
     with_color = render_mode.startswith("RGB")
-    if a["backgrounds"] is not None:
-        _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
     settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
                         near_plane or 1e-10, far_plane, eps2d or 1e-10, CAMERA_MODELS.index(camera_model), bool(activated))
     depth = None if render_mode == "RGB" else DEPTH_OVER_ALPHA if render_mode.endswith("ED") else DEPTH_SUM

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The stages of libdistwar_gs on addresses, for arrays of any framework. What frames of one shape have in common, their
-structs above all, is made once: a Plan. Addresses are integers; 0 or None: there is no array. `stream` is a
-cudaStream_t as an integer, or None."""
+"""The stages of libdistwar_gs on addresses of torch's memory. What frames of one shape have in common, their structs above
+all, is made once: a Plan. Addresses are integers; 0 or None: there is no array. `stream` is a cudaStream_t as an
+integer, or None."""
 import ctypes
 import functools
 import math
@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 from . import gs
 from ._library import library
 
-SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_splat_grad
+SPLAT_FLOATS, CAMERA_FLOATS = 12, sizeof(gs.CameraGradient) // 4  # of a gs_splat and a gs_splat_grad; of a camera's gradient
 TILE = 16
 MOST_VIEWS = 32
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
@@ -21,7 +21,6 @@ DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth i
 # Colours [cameras, height, width, channels], stored as planes, and depths apart; the depth as the last of the channels, of
 # one camera; colours [channels, height, width] of one camera.
 SEPARATE, JOINED, PLANES = range(3)
-CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
 class Settings(NamedTuple):
@@ -49,30 +48,13 @@ class Shape(NamedTuple):
     layout: int = 0  # of images: SEPARATE, JOINED or PLANES
 
 
+# A Scene is seven arrays of float32, or their addresses: means, quats, scales, opacities, colors [N, channels] or, with an
+# sh_degree, [N, coefficients, 3], covars [N, 6], constant [N, 1, 3]. With covars there are no quats and scales; with a
+# constant, the first of the coefficients, colors has the others.
+
 def coefficients_of(scene):
     """Of the harmonics of a Scene."""
     return scene[4].shape[1] + (scene[6] is not None)
-
-
-def shape_of(request, cameras, scene, backend):
-    """The Shape of a launch for some cameras of a Request."""
-    s, coefficients = request.settings, coefficients_of(scene) if request.settings.sh_degree >= 0 else 0
-    joins = request.with_color and request.depth is not None and cameras == 1 and \
-        request.channels * s.height * s.width % 4 == 0  # else a gradient of depths would not begin at 16 bytes
-    return Shape(s, cameras, request.count, request.channels, coefficients, request.depth, backend,
-                 JOINED if joins else SEPARATE)
-
-
-class Scene(NamedTuple):
-    """Arrays of float32, or the addresses of contiguous ones, in the shapes of gs_gaussians: scales and opacities as
-    Settings.activated says."""
-    means: object
-    quats: object  # None with covars
-    scales: object
-    opacities: object
-    colors: object  # [N, channels], or [N, coefficients, 3] with an sh_degree
-    covars: object  # [N, 6], or None
-    constant: object = None  # [N, 1, 3]: the first of the coefficients; colors then has the others
 
 
 class Room:
@@ -109,82 +91,37 @@ def room_of(device, shape):
         return room
 
 
-@functools.lru_cache(maxsize=256)
-def array_type(of, count):
-    """of * count: ctypes makes that anew where nobody keeps it."""
-    return of * count
+# ---- structs: members that follow each other are filled by one call of struct ----
 
-
-_camera = struct.Struct("<2i4f9f3ffi4ff")
-assert _camera.size == sizeof(gs.Camera)
-
-# Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh0, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
 _memory = struct.Struct("<2Q2q7Q")  # of gs_view: memory with its bytes and capacities, splats, image
 _MEMORY = gs.View.memory.offset
 _capacities, _CAPACITIES = struct.Struct("<2q"), _MEMORY + gs.ViewMemory.isect_capacity.offset
-_one_camera = struct.Struct(f"{_camera.size}s")
-_CAMERA = gs.View.camera.offset
 _DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
+_division = struct.Struct("<2i")
 _report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to isects_needed
-
-
-class _Whole:
-    """A struct of distwar_gs.h filled by one call of struct: some members, by their offsets, and the bytes of a Plan."""
-
-    def __init__(self, of, members):
-        """members: (offset, format) in the order of pack()."""
-        form, self.gaps, at = "<", [], 0
-        for offset, part in members:
-            form, at = form + f"{offset - at}s" + part, self._gap(at, offset) + struct.calcsize("<" + part)
-        self.pack = struct.Struct(form + f"{self._gap(at, sizeof(of)) - at}s").pack
-
-    def _gap(self, begin, end):
-        self.gaps.append(slice(begin, end))
-        return end
-
-    def gaps_of(self, whole):
-        """The bytes of a struct that pack() takes between the members."""
-        return [whole[gap] for gap in self.gaps]
-
-
-_whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2Q2q7Q"), (_DIVISION, "2i")))
-_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Q"), (_GRADIENT_SCENE, "8Q"),
-                                       (gs.Gradient.mean2d.offset, "2Q")))
+_images = struct.Struct("<3Q")  # of gs_gradient: color, alpha, splat_grad
+_CAMERA, _CAMERA_BYTES = gs.View.camera.offset, sizeof(gs.Camera)
+_one_camera = struct.Struct(f"{_CAMERA_BYTES}s")
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
-assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 24
-assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
-
-
-def packed_cameras(viewmats, Ks, settings):
-    """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
-    packed = [_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3], a[3], b[3],
-                           c[3], settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings))
-              for (a, b, c, _), (k, l, _) in zip(viewmats, Ks)]
-    return packed[0] if len(packed) == 1 else b"".join(packed)
-
-
-def _model(settings):
-    return library().cameras[CAMERA_MODELS[settings.camera]]
-
-
-def _far(settings):
-    return settings.far_plane if settings.far_plane < 3e38 else 0.0
-
-
-def camera_ends(settings):
-    """What a gs_camera has before and behind the numbers of its matrices."""
-    return (struct.pack("<2i", settings.width, settings.height),
-            struct.pack("<fi4ff", settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings)))
-
+assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _images.size
 
 _viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
 _Memory = ctypes.c_char * 64
 
 
-def cameras_at(viewmats, Ks, cameras, ends):
-    """packed_cameras() of matrices in memory: the addresses of contiguous ones of float32. ends: camera_ends()."""
+def camera_ends(settings):
+    """What a gs_camera has before and behind the numbers of its matrices."""
+    far = settings.far_plane if settings.far_plane < 3e38 else 0.0
+    model = library().cameras[CAMERA_MODELS[settings.camera]]
+    return (struct.pack("<2i", settings.width, settings.height),
+            struct.pack("<fi4ff", settings.near_plane, model, 0, 0, 0, 0, far))
+
+
+def packed_cameras(viewmats, Ks, cameras, ends):
+    """gs_camera of each camera, as bytes, of matrices in memory: the addresses of contiguous ones of float32. ends:
+    camera_ends()."""
     packed, (head, tail) = [], ends
     for c in range(cameras):
         r0, t0, r1, t1, r2, t2 = _viewmat.unpack_from(_Memory.from_address(viewmats + c * 64))
@@ -193,14 +130,10 @@ def cameras_at(viewmats, Ks, cameras, ends):
     return b"".join(packed)
 
 
-def camera_at(cameras, c):
-    """One of packed_cameras()."""
-    return cameras[c * _camera.size:(c + 1) * _camera.size]
-
-
-def camera_structs(cameras):
-    """An array of gs_camera of packed_cameras()."""
-    return array_type(gs.Camera, len(cameras) // _camera.size).from_buffer_copy(cameras)
+@functools.lru_cache(maxsize=256)
+def array_type(of, count):
+    """of * count: ctypes makes that anew where nobody keeps it."""
+    return of * count
 
 
 class Sizes(NamedTuple):
@@ -226,91 +159,84 @@ class Plan:
     """The stages of frames of one shape. Holds no state of a frame."""
 
     def __init__(self, shape):
-        s, cameras = shape.settings, shape.cameras
+        s = shape.settings
         self.shape, self.lib, self.sizes = shape, library(shape.backend), _sizes(shape)
         self.camera_ends = camera_ends(s)
         # Bytes from the colours to the depth that is joined to them; 0: it is apart.
         self.depth_at = 4 * shape.channels * s.height * s.width if shape.layout == JOINED else 0
-        # What blending asks of cameras is their size.
-        identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-        self.cameras = camera_structs(packed_cameras([identity] * cameras,
-                                                     [[row[:3] for row in identity[:3]]] * cameras, s))
-        view = self.view = gs.View(camera=self.cameras[0], sh_degree_used=max(s.sh_degree, 0))
-        self._shape_of(view.gaussians)
+        view, gradient = gs.View(sh_degree_used=max(s.sh_degree, 0)), gs.Gradient()
+        for g in view.gaussians, gradient.gaussians:
+            g.count, g.channels = shape.count, shape.channels
+            g.sh_degree = math.isqrt(shape.coefficients) - 1 if shape.coefficients else 0
+            g.antialias, g.form, g.eps2d = int(s.antialiased), int(s.activated), s.eps2d
+        view.camera.width, view.camera.height = s.width, s.height
         view.normalize_depth = int(shape.depth == DEPTH_OVER_ALPHA)
         view.inverse_depth = int(shape.depth == INVERSE_DEPTH)
-        if cameras > 1:
-            view.views.count, view.views.cameras = cameras, self.cameras
-        gradient = gs.Gradient()
-        self._shape_of(gradient.gaussians)
-        self.view_bytes, self.gradient_bytes = bytes(view), bytes(gradient)
-        self._view_gaps = _whole_view.gaps_of(self.view_bytes)
-        self._gradient_gaps = _whole_gradient.gaps_of(self.gradient_bytes)
-        self.camera_floats = CAMERA_GRADIENT_FLOATS
-
-    def _shape_of(self, g):
-        s = self.shape.settings
-        g.count, g.channels = self.shape.count, self.shape.channels
-        g.sh_degree = math.isqrt(self.shape.coefficients) - 1 if self.shape.coefficients else 0
-        g.antialias, g.form, g.eps2d = int(s.antialiased), int(s.activated), s.eps2d
-
-    def one_camera(self):
-        return plan_of(self.shape._replace(cameras=1))
+        view.views.count = shape.cameras if shape.cameras > 1 else 0
+        self._view, self._gradient = bytes(view), bytes(gradient)
 
     def _pointers(self, scene):
         """The addresses of a Scene in the order of gs_gaussians."""
         mean, quaternion, log_scale, opacity_logit, colors, covariance, constant = scene
         sh, color = (colors, 0) if self.shape.coefficients else (0, colors)
-        return mean, log_scale or 0, quaternion or 0, opacity_logit, sh, constant or 0, color, covariance or 0
+        return mean, log_scale or 0, quaternion or 0, opacity_logit, sh or 0, constant or 0, color or 0, covariance or 0
 
-    def _point(self, of, at, scene):
-        """Lets the gs_gaussians in a struct point to the arrays of a Scene."""
-        _scene.pack_into(of, at, *self._pointers(scene))
-
-    def _projected(self, cameras, scene, splats):
-        view = gs.View.from_buffer_copy(self.view_bytes)
-        _one_camera.pack_into(view, _CAMERA, cameras)  # the first
-        view.splats = splats
+    def view(self, cameras, scene, splats):
+        """A gs_view for the projection. cameras: of packed_cameras()."""
+        view = gs.View.from_buffer_copy(self._view)
+        _scene.pack_into(view, _SCENE, *self._pointers(scene))
         if self.shape.cameras > 1:
-            view.views.cameras = camera_structs(cameras)
-        self._point(view, _SCENE, scene)
+            view.views.cameras = array_type(gs.Camera, self.shape.cameras).from_buffer_copy(cameras)
+        else:
+            _one_camera.pack_into(view, _CAMERA, cameras)
+        view.splats = splats
         return view
-
-    def project(self, cameras, scene, splats, stream):
-        """cameras: of packed_cameras(). Writes splats [C, N, 12]."""
-        view = self._projected(cameras, scene, splats)
-        self.lib.check(self.lib.gs_project(byref(view), stream))
 
     def radii(self, splats, radii, stream):
         """Writes radii [C, N], int32."""
-        view = gs.View.from_buffer_copy(self.view_bytes)
+        view = gs.View.from_buffer_copy(self._view)
         view.views.count = 0
         for c in range(self.shape.cameras):
             view.splats = splats + c * self.shape.count * 4 * SPLAT_FLOATS
             self.lib.check(self.lib.gs_radii(byref(view), radii + c * self.shape.count * 4, stream))
 
-    def project_backward(self, cameras, scene, splats, moments, d_mean2d, d_scene, d_camera, stream):
-        """From moments [C, N, 12] and the gradient by the means of the splats [C, N, 2], or None: writes d_scene and,
-        unless it is None, d_camera, of camera_floats, which begins with a gs_camera_gradient (of one camera only)."""
-        view = self._projected(cameras, scene, splats)
-        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
-        gradient.splat_grad, gradient.pixel_mean2d = moments, d_mean2d
-        self._point(gradient, _GRADIENT_SCENE, d_scene)
-        if d_camera is not None:
-            gradient.camera = d_camera
-        self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
+    def _stage(self, name, wait):
+        """A call of the library. wait() for the device after it; an error says which stage it was."""
+        call = getattr(self.lib, name)
+        if wait is None:
+            return call
 
-    def _context(self, stream, allocate, capturing):
-        """The Context of a frame, whose memory comes from allocate(). A graph has one of its own, whose memory then is the
-        graph's."""
-        if capturing:
-            return gs.Context(self.lib, stream, allocate)
-        context = self.lib.context(stream)
-        context.new = allocate
-        return context
+        def run(*arguments):
+            status = call(*arguments)
+            try:
+                wait()
+            except RuntimeError as error:
+                raise RuntimeError(f"distwar: {name} failed: {error}") from error
+            return status
+        return run
 
-    def _rendered(self, context, view, room, settles, calls):
-        """Runs the calls until the lists of the view fit. Returns its memory, and the address."""
+    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an address
+        or None; background: three numbers or None. allocate(bytes) returns a block and its address. capturing: nothing may
+        wait, the image is NaN if the lists have no room. wait(): after each stage; clip(): after the projection. Returns the
+        block that the lists lie in, its address, and a gs_view, for backward()."""
+        lib, (splats, color, depths), view = self.lib, image, self.view(cameras, scene, image[0])
+        depth = color + self.depth_at if self.depth_at else depths or 0
+        _memory.pack_into(view, _MEMORY, 0, 0, *room.capacity, splats, color, 0, 0, depth, 0, alphas or 0)
+        _division.pack_into(view, _DIVISION, *room.division)
+        if background is not None:
+            view.background[:] = background
+        calls = [lib.gs_forward]
+        if capturing or wait is not None or clip is not None:
+            names = ["gs_project", "gs_bin", "gs_render", "gs_settle"][:3 if capturing else 4]
+            calls = [self._stage(name, None if capturing else wait) for name in names]
+            if clip is not None:
+                calls.insert(1, lambda *_: clip() or gs.GS_OK)
+        if capturing:  # a graph has a Context of its own, whose memory then is the graph's
+            context = gs.Context(lib, stream, allocate)
+        else:
+            context = lib.context(stream)
+            context.new = allocate
         place = byref(view)
         try:
             while True:
@@ -324,60 +250,13 @@ class Plan:
             block = context.take(at)
         finally:
             context.blocks.pop(view.memory.memory, None)
-            if settles:
-                context.new = self.lib.new
-            else:
+            if capturing:
                 context.close()
-        if settles:
+            else:
+                context.new = lib.new
+        if not capturing:
             room.note(view)
-        return block, at
-
-    def blend_backward(self, view, gradient, strategy, d_means2d, stream):
-        """The blend of forward()'s view. d_means2d: where the gradients by the means of the splats [C, N, 2] go, sums of values
-        and of absolute values; either may be None."""
-        lib, place = self.lib, byref(view)
-        gradient.abs_mean2d = d_means2d[1]
-        lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
-        if any(d_means2d):
-            lib.check(lib.gs_mean2d_gradient(place, gradient.splat_grad, *d_means2d, stream))
-
-    # ---- all stages in one call ----
-
-    def _waited(self, name, wait):
-        """A stage that waits for the device; an error says which it was."""
-        def run(*arguments):
-            status = getattr(self.lib, name)(*arguments)
-            try:
-                wait()
-            except RuntimeError as error:
-                raise RuntimeError(f"distwar: {name} failed: {error}") from error
-            return status
-        return run
-
-    def _depth(self, color, depths):
-        """The address of the depths, which may be joined to the colours; 0: there are none."""
-        return color + self.depth_at if self.depth_at else depths or 0
-
-    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
-        """Projects and blends. cameras: of packed_cameras(); image: the addresses of splats [C, N, 12], planar colours, depths
-        or None; alphas: an address or None; background: three numbers or None. allocate(bytes) returns a block and its address.
-        capturing: nothing may wait, the image is NaN if the lists have no room. wait(): after each stage; clip(): after the
-        projection. Returns the block that the lists lie in, its address, and a gs_view, for backward()."""
-        lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
-        view = gs.View.from_buffer_copy(_whole_view.pack(
-            a, *self._pointers(scene), b, cameras[:_camera.size], c, 0, 0, *room.capacity, splats, color, 0, 0,
-            self._depth(color, depths), 0, alphas or 0, d, *room.division, e))
-        if background is not None:
-            view.background[:] = background
-        if self.shape.cameras > 1:
-            view.views.cameras = camera_structs(cameras)
-        calls = [lib.gs_forward]
-        if capturing or wait is not None or clip is not None:
-            names = ["gs_project", "gs_bin", "gs_render", "gs_settle"][:3 if capturing else 4]
-            calls = [getattr(lib, name) if wait is None or capturing else self._waited(name, wait) for name in names]
-            if clip is not None:
-                calls.insert(1, lambda *_: clip() or gs.GS_OK)
-        return *self._rendered(self._context(stream, allocate, capturing), view, room, not capturing, calls), view
+        return block, at, view
 
     def moved(self, view, scene, image, block):
         """The view of forward(), whose arrays may now be at other addresses."""
@@ -387,32 +266,54 @@ class Plan:
                           (view.image, ("transmittance", "n_contrib"))):
             for name in names:
                 setattr(of, name, getattr(of, name) + shift)
-        self._point(view, _SCENE, scene)
+        _scene.pack_into(view, _SCENE, *self._pointers(scene))
         view.memory.memory, view.splats = block, splats
-        view.image.color, view.image.depth, view.image.alpha = color, self._depth(color, depths), None
+        view.image.color, view.image.depth, view.image.alpha = color, color + self.depth_at if self.depth_at else depths, None
         return view
 
-    def gradient(self, d, moments, d_scene):
-        """A gs_gradient. d: the addresses of the gradients by colours, depths and alphas; the last two may be None.
-        moments: [C, N, 12]."""
-        (d_color, d_depth, d_alpha), (a, b, c, e) = d, self._gradient_gaps
-        return gs.Gradient.from_buffer_copy(_whole_gradient.pack(
-            a, d_color, d_alpha or 0, moments, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
+    def gradient(self, d_color, d_depth, d_alpha, moments, d_scene):
+        """A gs_gradient. The gradients by depths and alphas may be None. moments: [C, N, 12]."""
+        gradient = gs.Gradient.from_buffer_copy(self._gradient)
+        _images.pack_into(gradient, 0, d_color, d_alpha or 0, moments)
+        _scene.pack_into(gradient, _GRADIENT_SCENE, *self._pointers(d_scene))
+        if d_depth:
+            gradient.depth = d_depth
+        return gradient
 
-    def backward(self, view, gradient, strategy, stream, wait=None):
-        lib, of = self.lib, (byref(view), byref(gradient))
-        if wait is None:
-            lib.check(lib.gs_backward(*of, lib.policies[strategy], stream))
+    def backward(self, view, gradient, strategy, stream, d_means2d=None, d_cameras=None, wait=None):
+        """The adjoint of forward(). d_means2d: where the gradients by the means of the splats [C, N, 2], in pixels, go, sums
+        of values and of absolute values; either may be None. d_cameras: as project_backward() has them."""
+        lib, of, policy = self.lib, (byref(view), byref(gradient)), self.lib.policies[strategy]
+        if d_means2d is wait is None and (d_cameras is None or self.shape.cameras == 1):
+            gradient.camera = d_cameras
+            lib.check(lib.gs_backward(*of, policy, stream))
             return
-        lib.check(self._waited("gs_render_backward", wait)(*of, lib.policies[strategy], stream))
-        lib.check(self._waited("gs_project_backward", wait)(*of, stream))
+        if d_means2d is not None:
+            kept, gradient.abs_mean2d = gradient.abs_mean2d, d_means2d[1] or gradient.abs_mean2d
+        lib.check(self._stage("gs_render_backward", wait)(*of, policy, stream))
+        if d_means2d is not None:
+            lib.check(lib.gs_mean2d_gradient(of[0], gradient.splat_grad, *d_means2d, stream))
+            gradient.abs_mean2d = kept
+        self.project_backward(view, gradient, stream, d_cameras, wait)
 
-    def accumulate(self, view, mean2d, density, stream):
-        """gs_density_accumulate of the gradient by the means in units of half the image's size."""
-        self.lib.check(self.lib.gs_density_accumulate(byref(view), mean2d, density, stream))
-
-    def project_backward_of(self, view, gradient, stream):
-        self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
+    def project_backward(self, view, gradient, stream, d_cameras=None, wait=None):
+        """d_cameras: where a gs_camera_gradient of each camera goes, or None. libdistwar_gs has it for one camera at a time:
+        what else a camera's call writes, that of all cameras writes over."""
+        shape, call = self.shape, self._stage("gs_project_backward", wait)
+        if d_cameras is not None and shape.cameras == 1:
+            gradient.camera = d_cameras
+        elif d_cameras is not None:
+            one, of_one = gs.View.from_buffer_copy(view), gs.Gradient.from_buffer_copy(gradient)
+            one.views.count, of_one.mean2d, of_one.abs_mean2d = 0, None, None
+            for c in range(shape.cameras):
+                skipped = c * shape.count
+                one.camera, one.splats = view.views.cameras[c], view.splats + skipped * 4 * SPLAT_FLOATS
+                of_one.splat_grad = gradient.splat_grad + skipped * 4 * SPLAT_FLOATS
+                if gradient.pixel_mean2d:
+                    of_one.pixel_mean2d = gradient.pixel_mean2d + skipped * 8
+                of_one.camera = d_cameras + c * 4 * CAMERA_FLOATS
+                self.lib.check(call(byref(one), byref(of_one), stream))
+        self.lib.check(call(byref(view), byref(gradient), stream))
 
 
 plan_of = functools.lru_cache(maxsize=64)(Plan)

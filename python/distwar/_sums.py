@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls."""
+"""The calls of index.py on torch tensors, and libdistwar_index by ctypes: the structs of distwar_index.h."""
 import ctypes
+import math
+import sys
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-from ._library import load
+import torch
+from torch import Tensor
 
-TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
+from ._library import load
+from ._tensors import On, is_plain, library_of, stream_of
+
+TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 OPERATIONS = {"amin": 0, "amax": 1, "prod": 2}  # ix_operation
 WAYS = {name: value for value, name in enumerate(
     "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
+REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "amin": "amin", "amax": "amax", "min": "amin", "max": "amax"}
+IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amin": float("inf"), "amax": float("-inf")}
 
 
 class Rows(Structure):
@@ -39,27 +47,307 @@ class Library:
         self.lib.ix_histogram.argtypes = (POINTER(Keys), c_void_p)
         self.backend = self.lib.ix_backend().decode()
 
-    def _check(self, status):
+    def check(self, status):
         if status:
             raise Error(self.lib.ix_last_error().decode())
 
     def add(self, rows, allocate, stream=None):
         """ix_add with a workspace of allocate(bytes): its address, and what keeps it alive."""
         size = c_size_t()
-        self._check(self.lib.ix_add_bytes(byref(rows), byref(size)))
+        self.check(self.lib.ix_add_bytes(byref(rows), byref(size)))
         memory = None
         if size.value:
             rows.workspace, memory = allocate(size.value)
             rows.workspace_bytes = size.value
-        self._check(self.lib.ix_add(byref(rows), stream))
+        self.check(self.lib.ix_add(byref(rows), stream))
         del memory
-
-    def reduce(self, rows, operation, stream=None):
-        self._check(self.lib.ix_reduce(byref(rows), OPERATIONS[operation], stream))
-
-    def histogram(self, keys, stream=None):
-        self._check(self.lib.ix_histogram(byref(keys), stream))
 
 
 def library(backend=None):
     return load("index", Library, backend)
+
+
+class _Report:
+    """Memory in which kernels report an index out of range: pinned for a GPU, which nobody waits for."""
+    of = {}  # by device
+
+    def __init__(self, device):
+        self.tensor = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
+        self.address = self.tensor.data_ptr()
+        self.word = ctypes.c_uint32.from_address(self.address)
+        self.of[device] = self
+
+    def raise_if_set(self, text):
+        if self.word.value:
+            self.word.value = 0
+            raise IndexError(f"distwar: {text}")
+
+
+def check_indices():
+    for device, report in _Report.of.items():
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        report.raise_if_set(f"a call on {device} had an index out of range; its row was left out")
+
+
+class _Workspace:
+    """Memory of torch's allocator. torch.empty would fill it under torch.use_deterministic_algorithms."""
+
+    def __init__(self, device, stream):
+        self.of = device, stream
+        self.address = None
+
+    def __call__(self, size):
+        self.address = torch.cuda.caching_allocator_alloc(size, *self.of)
+        return self.address, self
+
+    def __del__(self):
+        if self.address:
+            torch.cuda.caching_allocator_delete(self.address)
+
+
+def _allocate(size):
+    memory = torch.empty(size + 256, dtype=torch.uint8)
+    return (memory.data_ptr() + 255) // 256 * 256, memory
+
+
+def _add(out, index, source, skipped, deterministic, operation=None):
+    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32. operation: of
+    ix_reduce, in place of the sum."""
+    if source.numel() == 0:
+        return
+    device = out.device
+    lib = library_of(device, library)
+    with On(out):
+        report = _Report.of.get(device) or _Report(device)
+        report.raise_if_set(f"an earlier call on {device} had an index out of range; its row was left out")
+        index, source = index.contiguous(), source.contiguous()
+        count = index.shape[0]
+        rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
+                    TYPES[source.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+        rows.float_sums = out.dtype == torch.float32
+        stream = stream_of(device)
+        if operation:
+            lib.check(lib.lib.ix_reduce(byref(rows), OPERATIONS[operation], stream))
+        else:
+            lib.add(rows, _Workspace(device, stream) if out.is_cuda else _allocate, stream)
+        if not out.is_cuda:
+            report.raise_if_set(f"an index is out of range; there are {out.shape[0]} rows")
+
+
+def _counts(index, rows):
+    """How often each row is named, int64."""
+    counts = torch.zeros(rows, dtype=torch.int64, device=index.device)
+    with On(index):
+        index, lib = index.contiguous(), library_of(index.device, library)
+        keys = Keys(len(index), rows, index.data_ptr(), index.element_size(), counts.data_ptr(), None)
+        lib.check(lib.lib.ix_histogram(byref(keys), stream_of(index.device)))
+    return counts
+
+
+# ---- what arguments may be ----
+
+def _is_deterministic(given):
+    if given is not None:
+        return bool(given)
+    return sys.modules["distwar"].deterministic or torch.are_deterministic_algorithms_enabled()
+
+
+def _check(name, out, index, source, what="source"):
+    for label, tensor in (("out", out), ("index", index), (what, source)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"distwar.{name}: {label} is a {type(tensor).__name__}, not a tensor")
+        if tensor.device != out.device:
+            raise ValueError(f"distwar.{name}: {label} is on {tensor.device}, not on {out.device}")
+    if not is_plain(out):
+        raise NotImplementedError(f"distwar.{name}: transforms and modes of torch (vmap, fake tensors) are not supported")
+    if index.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"distwar.{name}: index has the type {index.dtype}, not int32 or int64")
+    if out.dtype not in TYPES:
+        raise TypeError(f"distwar.{name}: the type {out.dtype} is not supported; float32, float16 and bfloat16 are")
+    if source.dtype != out.dtype:
+        raise TypeError(f"distwar.{name}: {what} has the type {source.dtype}, out {out.dtype}")
+
+
+def _check_rows(name, out, index, source):
+    _check(name, out, index, source)
+    if index.dim() != 1:
+        raise ValueError(f"distwar.{name}: index has {index.dim()} dimensions, not one")
+    if out.dim() < 1 or source.shape != index.shape + out.shape[1:]:
+        raise ValueError(f"distwar.{name}: source has the shape {tuple(source.shape)}; out {tuple(out.shape)} and index "
+                         f"{tuple(index.shape)} need {tuple(index.shape + out.shape[1:])}")
+
+
+def _reduction(name, reduce):
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"distwar.{name}: reduce is {reduce!r}, not one of {', '.join(REDUCTIONS)}")
+    return REDUCTIONS[reduce]
+
+
+# ---- sums ----
+
+class _Sums(torch.autograd.Function):
+    """start with the rows of source added. start: a tensor, or the shape and type of zeros."""
+
+    @staticmethod
+    def forward(ctx, start, index, source, skipped, deterministic):
+        if isinstance(start, Tensor):
+            out = start.clone(memory_format=torch.contiguous_format)
+        else:
+            out = torch.zeros(start[0], dtype=start[1], device=source.device)
+        _add(out, index, source, skipped, deterministic)
+        if ctx is not None:
+            ctx.save_for_backward(index)
+            ctx.skipped, ctx.dtype = skipped, source.dtype
+        return out
+
+    @staticmethod
+    def backward(ctx, d):
+        index, = ctx.saved_tensors
+        d_source = None
+        if ctx.needs_input_grad[2]:
+            d_source = d.index_select(0, index).to(ctx.dtype)
+            if ctx.skipped >= 0:
+                d_source = torch.where((index != ctx.skipped).unsqueeze(1), d_source, 0)
+        return d if ctx.needs_input_grad[0] else None, None, d_source, None, None
+
+
+def _needs_graph(*tensors):
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
+def _sums(start, index, source, skipped, deterministic, *leaves):
+    arguments = start, index, source, skipped, deterministic
+    return _Sums.apply(*arguments) if _needs_graph(source, *leaves) else _Sums.forward(None, *arguments)
+
+
+@torch.compiler.disable
+def index_add(out, index, source, deterministic):
+    _check_rows("index_add", out, index, source)
+    return _sums(out, index, source, -1, _is_deterministic(deterministic), out)
+
+
+@torch.compiler.disable
+def index_add_(out, index, source, deterministic):
+    _check_rows("index_add_", out, index, source)
+    if _needs_graph(out, source):
+        raise RuntimeError("distwar.index_add_: out or source requires a gradient; use distwar.index_add, or no_grad")
+    whole = out if out.is_contiguous() else out.contiguous()
+    _add(whole, index, source, -1, _is_deterministic(deterministic))
+    if whole is not out:
+        out.copy_(whole)
+    else:
+        torch.autograd.graph.increment_version(out)
+    return out
+
+
+@torch.compiler.disable
+def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic):
+    name, deterministic = "embedding_backward", _is_deterministic(deterministic)
+    _check(name, grad, indices, grad, "grad")
+    if grad.dim() < 1 or grad.shape[:-1] != indices.shape:
+        raise ValueError(f"distwar.{name}: grad has the shape {tuple(grad.shape)}, not {tuple(indices.shape)}, that of "
+                         "indices, and one more dimension")
+    if num_weights < 0:
+        raise ValueError(f"distwar.{name}: num_weights is {num_weights}")
+    indices, width = indices.reshape(-1), grad.shape[-1]
+    # In float32 a sum of 16-bit values is rounded once; not deterministic.
+    d_weight = _sums(((num_weights, width), grad.dtype if deterministic else torch.float32), indices,
+                     grad.reshape(-1, width), padding_idx, deterministic).to(grad.dtype)
+    if not scale_grad_by_freq:
+        return d_weight
+    counts = torch.bincount(indices, minlength=num_weights).clamp_(min=1)
+    return d_weight / counts.unsqueeze(1).to(d_weight.dtype)
+
+
+@torch.compiler.disable
+def bincount(index, weights, minlength, deterministic):
+    if index.dim() != 1:
+        raise ValueError(f"distwar.bincount: index has {index.dim()} dimensions, not one")
+    if weights is None:
+        return torch.bincount(index, minlength=minlength)
+    _check("bincount", weights, index, weights, "weights")
+    if weights.shape != index.shape:
+        raise ValueError(f"distwar.bincount: weights has the shape {tuple(weights.shape)}, index {tuple(index.shape)}")
+    least, largest = (int(v) for v in torch.stack(torch.aminmax(index)).tolist()) if index.numel() else (0, -1)
+    if least < 0:
+        raise ValueError("distwar.bincount: index has negative values")
+    return _sums(((max(minlength, largest + 1), 1), weights.dtype), index, weights.unsqueeze(1), -1,
+                 _is_deterministic(deterministic)).squeeze(1)
+
+
+# ---- means, extremes and products ----
+
+class _ScatterReduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, out, index, source, how, include_self, deterministic):
+        flat = source.reshape(len(source), math.prod(source.shape[1:]))
+        counts = None if include_self and how != "mean" else _counts(index, len(out)).view((-1,) + (1,) * (out.dim() - 1))
+        result = out.clone(memory_format=torch.contiguous_format) if include_self else \
+            torch.where(counts > 0, IDENTITY[how], out).to(out.dtype).contiguous()
+        if how == "mean":
+            wide = result if deterministic else result.float()
+            _add(wide, index, flat, -1, deterministic)
+            result = (wide / (counts + include_self).clamp_(min=1)).to(out.dtype)
+        elif how == "sum":
+            _add(result, index, flat, -1, deterministic)
+        elif how == "prod" and deterministic:
+            order = torch.sort(index, stable=True)
+            _add(result, order.values, flat.index_select(0, order.indices), -1, True, how)
+        else:
+            _add(result, index, flat, -1, False, how)
+        ctx.save_for_backward(out, index, source, result, counts)
+        ctx.how, ctx.include_self, ctx.deterministic = how, include_self, deterministic
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d):
+        out, index, source, result, counts = ctx.saved_tensors
+        how, with_self = ctx.how, ctx.include_self
+
+        def sums(of_source, of_out):
+            """Over what a place has combined."""
+            made = torch.zeros_like(out, dtype=torch.float32, memory_format=torch.contiguous_format)
+            _add(made, index, of_source.float().reshape(len(source), math.prod(source.shape[1:])), -1, ctx.deterministic)
+            return made + of_out if with_self else made
+
+        def at(array):
+            return array.index_select(0, index)
+        if how in ("sum", "mean"):
+            d_out = d if how == "sum" else d / (counts + with_self).clamp(min=1)
+            d_source = at(d_out)
+        elif how == "prod":
+            zeros = sums(source == 0, out == 0)
+            one = torch.ones_like
+            start = torch.where(out == 0, one(out), out) if with_self else one(out)
+            rest = _ScatterReduce.apply(start, index, torch.where(source == 0, one(source), source), how, True,
+                                        ctx.deterministic)
+
+            def others(x, zeros, rest):
+                return torch.where(x == 0, torch.where(zeros == 1, rest, 0), torch.where(zeros == 0, rest / x, 0))
+            d_out, d_source = d * others(out, zeros, rest), at(d) * others(source, at(zeros), at(rest))
+        else:  # those that tie share
+            is_extreme = source == at(result)
+            d_place = d / sums(is_extreme, out == result).clamp(min=1)
+            d_out, d_source = d_place * (out == result), at(d_place) * is_extreme
+        if not with_self:
+            d_out = torch.where(counts > 0, 0, d)
+        return d_out.to(out.dtype), None, d_source.to(source.dtype), None, None, None
+
+
+@torch.compiler.disable
+def scatter_reduce(out, index, source, reduce, include_self, deterministic):
+    how = _reduction("scatter_reduce", reduce)
+    _check_rows("scatter_reduce", out, index, source)
+    return _ScatterReduce.apply(out, index, source, how, bool(include_self), _is_deterministic(deterministic))
+
+
+@torch.compiler.disable
+def segment_reduce(source, offsets, reduce, deterministic):
+    how = _reduction("segment_reduce", reduce)
+    _check("segment_reduce", source, offsets, source)
+    rows = torch.arange(len(source), device=offsets.device, dtype=offsets.dtype)
+    index = torch.searchsorted(offsets.contiguous(), rows, right=True) - 1
+    out = torch.full((len(offsets) - 1, *source.shape[1:]), IDENTITY[how], dtype=source.dtype, device=source.device)
+    return scatter_reduce(out, index, source, reduce, False, deterministic)

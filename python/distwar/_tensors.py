@@ -26,25 +26,23 @@ except (importlib.metadata.PackageNotFoundError, ValueError):
     _installed_gsplat = (1, 5)
 
 
-def stream_of(device):
-    """The current stream of a tensor's device, as _stages.py takes it. Refuses devices that the library has no kernels
-    for."""
+def index_of(device):
+    """The index of a GPU; None: a CPU. Refuses devices that the library has no kernels for."""
     try:
-        index = _indices[device]
+        return _indices[device]
     except KeyError:
-        index = _indices[device] = index_of(device)
-    return stream_at(index)
+        library_of(device)
+        index = _indices[device] = device.index if device.type == "cuda" else None
+        return index
 
 
 def stream_at(index):
-    """stream_of() the device with this index_of()."""
+    """The current stream of the device with this index_of(), as _stages.py takes it."""
     return None if index is None else _raw_stream(index)
 
 
-def index_of(device):
-    """The index of a GPU; None: a CPU."""
-    library_of(device)
-    return device.index if device.type == "cuda" else None
+def stream_of(device):
+    return stream_at(index_of(device))
 
 
 def library_of(device, of=library):
@@ -57,16 +55,6 @@ def library_of(device, of=library):
 def captures(index):
     """Whether a CUDA graph is captured on the device with this index_of(): nothing may wait."""
     return index is not None and is_capturing()
-
-
-class Memory:
-    """Torch's allocator, on the device and the current stream of a tensor."""
-
-    def __init__(self, tensor):
-        self.device, self.stream = tensor.device, stream_of(tensor.device)
-
-    def empty(self, shape, dtype):
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
 
 
 class On:
@@ -136,14 +124,12 @@ def known_values(tensor):
     return on_host(tensor).tolist()
 
 
-def packed_cameras(viewmats, Ks, settings, ends=None):
-    """ends: camera_ends() of the settings."""
+def packed_cameras(viewmats, Ks, ends):
+    """gs_camera of each of viewmats [C, 4, 4] and Ks [C, 3, 3], as bytes. ends: camera_ends() of the settings."""
     viewmats, Ks = on_host(viewmats), on_host(Ks)
-    if viewmats.is_cpu and Ks.is_cpu and viewmats.dtype is Ks.dtype is torch.float32 and viewmats.is_contiguous() and \
-            Ks.is_contiguous():
-        return _stages.cameras_at(viewmats.data_ptr(), Ks.data_ptr(), len(viewmats),
-                                  ends or _stages.camera_ends(settings))
-    return _stages.packed_cameras(viewmats.tolist(), Ks.tolist(), settings)
+    if not (viewmats.dtype is Ks.dtype is torch.float32 and viewmats.is_contiguous() and Ks.is_contiguous()):
+        viewmats, Ks = (a.detach().float().contiguous() for a in (viewmats, Ks))
+    return _stages.packed_cameras(viewmats.data_ptr(), Ks.data_ptr(), len(viewmats), ends)
 
 
 def empty(shape, like, dtype=torch.float32):

@@ -2,13 +2,13 @@
 """rasterization() on torch tensors: groups of cameras that go through each stage in one launch; and what density strategies
 read."""
 import functools
+from collections.abc import MutableMapping
 
 import torch
 
 from . import _stages
 from ._library import BACKENDS
 from ._frame import Frame, Watch, means2d_of
-from ._meta import Meta
 from ._harmonics import colors_of
 from ._request import KERNELS_DEGREE, check, meta_of
 from ._tensors import (captures, current_device, index_of, is_plain, known_values, packed_cameras, radii_for_gsplat,
@@ -41,20 +41,27 @@ def _upper(covars):
 def _scene_of(arrays, request, group):
     """The tensors of a Scene, viewmats and Ks for a group of cameras."""
     b, first, end = group
-    flat = {name: a if a is None or not request.batch else a.flatten(0, len(request.batch) - 1)[b]
-            for name, a in zip(NAMES, arrays)}
-    colors = flat["colors"][first] if request.per_camera else flat["colors"]
+    means, quats, scales, opacities, colors, covars, constant, viewmats, Ks, _ = arrays if not request.batch else [
+        a if a is None else a.flatten(0, len(request.batch) - 1)[b] for a in arrays]
+    if request.per_camera:
+        colors = colors[first]
     degree = request.settings.sh_degree
-    if degree >= 0 and flat["constant"] is None and colors.shape[-2] not in (1, 4, 9, 16):
+    if degree >= 0 and constant is None and colors.shape[-2] not in (1, 4, 9, 16):
         colors = colors[:, :(degree + 1)**2]
-    viewmats, Ks = flat["viewmats"], flat["Ks"]
     if end - first != request.cameras:
         viewmats, Ks = viewmats[first:end], Ks[first:end]
-    if flat["covars"] is not None:
-        return (flat["means"], None, None, flat["opacities"], colors, _upper(flat["covars"]), flat["constant"], viewmats,
-                Ks)
-    return (flat["means"], flat["quats"], flat["scales"], flat["opacities"], colors, None, flat["constant"], viewmats,
-            Ks)
+    if covars is not None:
+        quats, scales, covars = None, None, _upper(covars)
+    return means, quats, scales, opacities, colors, covars, constant, viewmats, Ks
+
+
+def _shape_of(request, cameras, scene, backend):
+    """The Shape of a launch for some cameras of a Request."""
+    s, depth = request.settings, request.depth
+    joins = request.with_color and depth is not None and cameras == 1 and \
+        request.channels * s.height * s.width % 4 == 0  # else a gradient of depths would not begin at 16 bytes
+    return _stages.Shape(s, cameras, request.count, request.channels, _stages.coefficients_of(scene) if s.sh_degree >= 0 else 0,
+                         depth, backend, _stages.JOINED if joins else _stages.SEPARATE)
 
 
 def _joined(parts, batch):
@@ -90,7 +97,7 @@ class Call:
     def plans(self, scenes):
         """(Plan, Room) of each group."""
         if self._plans is None:
-            shapes = [_stages.shape_of(self.request, end - first, scene, BACKENDS[self.device.type])
+            shapes = [_shape_of(self.request, end - first, scene, BACKENDS[self.device.type])
                       for (_, first, end), scene in zip(self.groups, scenes)]
             self._plans = [(_stages.plan_of(shape), _stages.room_of(self.device, shape)) for shape in shapes]
         return self._plans
@@ -125,54 +132,81 @@ def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     return Call(arrays, check(named, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
-def _pack(meta, means2d, radii):
-    """Packs means2d and what meta has of the pairs of camera and Gaussian to the rows of those that are visible."""
-    at = torch.nonzero(radii > 0, as_tuple=True)
-    meta.update(camera_ids=at[0], gaussian_ids=at[1], batch_ids=torch.zeros_like(at[0]), means2d=means2d[at],
-                radii=radii_for_gsplat(radii[at]), depths=meta["depths"][at])
-    return at
+class Meta(MutableMapping):
+    """What rasterization() returns as `meta`: a dictionary, but for its type. The entries `late`, by pairs of camera and
+    Gaussian, are made by the methods of these names when somebody first asks for them: some take a kernel."""
+    __slots__ = ("_entries", "_late", "_frames", "_nodes", "_batch", "_absgrad", "__weakref__")
 
+    def __init__(self, entries, frames, nodes, batch, absgrad):
+        """nodes: of frames, (node of its image in the graph or None, a tensor that keeps it alive)."""
+        self._entries, self._late = dict(entries), frozenset(("radii", "depths", "means2d"))
+        self._frames, self._nodes, self._batch, self._absgrad = frames, nodes, batch, absgrad
 
-class _Pairs:
-    """The entries of meta by pairs of camera and Gaussian, of Frames, one after another."""
-    NAMES = frozenset(("radii", "depths", "means2d"))
-    __slots__ = ("parts", "nodes", "batch", "absgrad")
+    def __getitem__(self, name):
+        if name in self._late:
+            self[name] = getattr(self, "_" + name)()
+        return self._entries[name]
 
-    def __init__(self, parts, nodes, batch, absgrad):
-        """nodes: of Frames, (node of its image in the graph or None, a tensor that keeps it alive)."""
-        self.parts, self.nodes, self.batch, self.absgrad = parts, nodes, batch, absgrad
+    def __setitem__(self, name, value):
+        self._late = self._late - {name}
+        self._entries[name] = value
 
-    def all_radii(self):
-        return _joined([part.radii() for part in self.parts], self.batch)
+    def __delitem__(self, name):
+        self._late = self._late - {name}
+        self._entries.pop(name, None)
+
+    def __contains__(self, name):
+        return name in self._late or name in self._entries
+
+    def __iter__(self):
+        return iter((*self._entries, *self._late))
+
+    def __len__(self):
+        return len(self._entries) + len(self._late)
+
+    def copy(self):
+        return dict(self)
+
+    def _all_radii(self):
+        return _joined([frame.radii() for frame in self._frames], self._batch)
+
+    def _all_means2d(self):
+        return _joined([means2d_of(frame, node) for frame, (node, _) in zip(self._frames, self._nodes)], self._batch)
 
     @torch.compiler.disable
-    def radii(self):
-        return radii_for_gsplat(self.all_radii())
+    def _radii(self):
+        return radii_for_gsplat(self._all_radii())
 
     @torch.compiler.disable
-    def depths(self):
-        return _joined([part.splats.detach()[..., 9] for part in self.parts], self.batch)
+    def _depths(self):
+        return _joined([frame.splats.detach()[..., 9] for frame in self._frames], self._batch)
 
     @torch.compiler.disable
-    def means2d(self):
-        return self.watched(self.all_means2d())
+    def _means2d(self):
+        return self._watched(self._all_means2d())
 
-    def all_means2d(self):
-        return _joined([means2d_of(frame, node) for frame, (node, _) in zip(self.parts, self.nodes)], self.batch)
+    def _watched(self, means2d, at=None):
+        if means2d.requires_grad:
+            Watch(means2d, self._frames, self._absgrad, at)
+        return means2d
+
+    def pack(self):
+        """Keeps of all pairs the rows of those that are visible."""
+        radii = self._all_radii()
+        at = torch.nonzero(radii > 0, as_tuple=True)
+        self.update(camera_ids=at[0], gaussian_ids=at[1], batch_ids=torch.zeros_like(at[0]),
+                    radii=radii_for_gsplat(radii[at]), depths=self["depths"][at],
+                    means2d=self._watched(self._all_means2d()[at], at))
 
     def sum_in_backward(self, density):
-        """Lets each backward pass do what gs_density_accumulate does, without a gradient of means2d for it. False:
-        not of these cameras."""
-        (frame, *others), (node, _) = self.parts, self.nodes[0]
-        if others or frame.plan.shape.cameras != 1 or self.batch or node is None or any(node.needs_input_grad[8:10]):
+        """Lets each backward pass do what gs_density_accumulate does, without a gradient of means2d for it. False: not of
+        these cameras, or somebody has the means already."""
+        (frame, *others), (node, _) = self._frames, self._nodes[0]
+        if "means2d" not in self._late or others or frame.plan.shape.cameras != 1 or self._batch or node is None or \
+                any(node.needs_input_grad[8:10]):
             return False
         frame.density = density
         return True
-
-    def watched(self, means2d, at=None):
-        if means2d.requires_grad:
-            Watch(means2d, self.parts, self.absgrad, at)
-        return means2d
 
 
 def _one_background(call, backgrounds):
@@ -188,16 +222,14 @@ def _by_frames(call, scenes, packed, absgrad, background, radius_clip):
     background: as a Frame takes it."""
     batch, strategy, frames, images = call.batch, strategy_now(), [], []
     for (plan, room), scene in zip(call.plans(scenes), scenes):
-        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.shape.settings, plan.camera_ends),
+        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.camera_ends),
                       strategy, call.index, background, clip=radius_clip)
         images.append(frame.render(*scene, None))
         frames.append(frame)
     # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
-    pairs = _Pairs(frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
-    meta = Meta(call.meta, pairs, _Pairs.NAMES)
+    meta = Meta(call.meta, frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
     if packed:
-        at = _pack(meta, pairs.all_means2d(), pairs.all_radii())
-        pairs.watched(meta["means2d"], at)
+        meta.pack()
     elif absgrad:
         meta["means2d"]
     elif captures(call.index):

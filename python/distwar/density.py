@@ -34,8 +34,8 @@ import torch
 from torch import Tensor
 
 from . import gs
-from ._meta import Meta
 from ._tensors import On, library_of, stream_of
+from ._torch import Meta
 
 Params = MutableMapping[str, Any]
 Optimizers = dict[str, torch.optim.Optimizer]

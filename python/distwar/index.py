@@ -10,7 +10,6 @@ does not wait for the kernels: the next call of this module raises IndexError, o
 """
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -18,22 +17,21 @@ if TYPE_CHECKING:
     import torch
 Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 
-_modules: dict[type, Any] = {}  # type of an array: the module for it
+_calls: Any = None  # _sums.py, from the first call on: it imports torch
 
 
-def _of(array: Any) -> Any:
-    """The module for arrays of this kind."""
-    module = _modules.get(type(array))
-    if module is None:
-        of_torch: Any = sys.modules.get("torch")
-        if of_torch is not None and isinstance(array, of_torch.Tensor):
-            from . import _index_torch
-            module = _index_torch
-        else:
-            from . import _index_numpy
-            module = _index_numpy
-        _modules[type(array)] = module
-    return module
+def _run(name: str, *arguments: Any) -> Any:
+    """The call of _sums.py on tensors. Arrays of numpy are tensors of the same memory for it, and so is its result."""
+    global _calls
+    if _calls is None:
+        from . import _sums
+        _calls = _sums
+    call, (first, *others) = getattr(_calls, name), arguments
+    if type(first).__module__ != "numpy":
+        return call(*arguments)
+    import torch
+    made = call(*(torch.from_numpy(a) if type(a).__module__ == "numpy" and a.ndim else a for a in arguments))
+    return first if name == "index_add_" else made.numpy()
 
 
 def index_add(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
@@ -42,13 +40,13 @@ def index_add(out: Array, index: Array, source: Array, deterministic: bool | Non
     out [rows, ...], source [count, ...] with the same trailing dimensions, both float32, float16 or (torch) bfloat16;
     index [count], int32 or int64.
     """
-    made: Array = _of(out).index_add(out, index, source, deterministic)
+    made: Array = _run("index_add", out, index, source, deterministic)
     return made
 
 
 def index_add_(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
     """index_add in place. Returns out. No gradients."""
-    made: Array = _of(out).index_add_(out, index, source, deterministic)
+    made: Array = _run("index_add_", out, index, source, deterministic)
     return made
 
 
@@ -57,7 +55,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
     [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
     16-bit sums are deterministic unless told otherwise: each is rounded once."""
-    made: Array = _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq,
+    made: Array = _run("embedding_backward", grad, indices, num_weights, padding_idx, scale_grad_by_freq,
                                                deterministic)
     return made
 
@@ -66,7 +64,7 @@ def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
              deterministic: bool | None = None) -> Array:
     """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
     minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
-    made: Array = _of(index).bincount(index, weights, minlength, deterministic)
+    made: Array = _run("bincount", index, weights, minlength, deterministic)
     return made
 
 
@@ -79,7 +77,7 @@ def scatter_reduce(out: Array, index: Array, source: Array, reduce: str, include
     what out had. NaN wins in extremes. Extremes have the same bits in every run. Deterministic products are made in the
     order of the rows: after a sort of index, one thread for each value of out.
     """
-    made: Array = _of(out).scatter_reduce(out, index, source, reduce, include_self, deterministic)
+    made: Array = _run("scatter_reduce", out, index, source, reduce, include_self, deterministic)
     return made
 
 
@@ -87,12 +85,11 @@ def segment_reduce(source: Array, offsets: Array, reduce: str = "sum", determini
     """[S, ...]: the rows offsets[s] to offsets[s + 1] - 1 of source [count, ...], combined as scatter_reduce does. offsets
     [S + 1], int32 or int64, from 0 to count, not falling. Empty segments: 0; a product 1, extremes an infinity. Rows
     outside of all segments are an index out of range."""
-    made: Array = _of(source).segment_reduce(source, offsets, reduce, deterministic)
+    made: Array = _run("segment_reduce", source, offsets, reduce, deterministic)
     return made
 
 
 def check_indices() -> None:
     """Waits for the GPU, then raises IndexError if a call since the last check had an index out of range."""
-    if "torch" in sys.modules:
-        from . import _index_torch
-        _index_torch.check_indices()
+    if _calls is not None:
+        _calls.check_indices()

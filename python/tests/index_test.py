@@ -192,11 +192,6 @@ class Torch(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "requires a gradient"):
             distwar.index_add_(out, index, source)
 
-    def test_operators(self):
-        index, source, out = self.given(50, 9, 4)
-        torch.library.opcheck(torch.ops.distwar.index_add, (out.requires_grad_(), index, source.requires_grad_(), False))
-        torch.library.opcheck(torch.ops.distwar.sum_rows, (source, index, 9, 3, True, False))
-
     def test_embedding_backward(self):
         index, source, _ = self.given(3000, 40, 8)
         for padding in (-1, 5):

@@ -6,18 +6,18 @@ import operator
 import os
 import sys
 import warnings
+import weakref
 from ctypes import byref
 from typing import Any, NamedTuple, Optional
 
 import torch
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from distwar import _stages, density, gs
-from distwar._frame import Frame, radii_of, run_project
+from distwar._frame import Frame, radii_of
 from distwar._library import BACKENDS
 from distwar._request import KERNELS_DEGREE, MOST_SIZE
-from distwar._tensors import (Memory, On, index_of, is_plain, known_values, library_of, packed_cameras, plain, strategy_now,
-                              stream_of)
+from distwar._tensors import (On, address_of, current_device, empty, index_of, is_plain, known_values, library_of, plain,
+                              strategy_now, stream_of)
 from distwar._torch import float32_of
 
 __all__ = ["GaussianRasterizationSettings", "GaussianRasterizer", "compute_relocation", "rasterize_gaussians"]
@@ -27,7 +27,7 @@ if "--convert_SHs_python" not in sys.argv:
     from distwar.optim import SparseGaussianAdam  # noqa: F401
     __all__ += ["SparseGaussianAdam"]
 
-NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
+NEAR_PLANE, FAR_PLANE, EPS2D = 0.2, 1e30, 0.3
 MODES = ("", "depth", "depth_alpha")
 RESULTS = os.environ.get("DISTWAR_COMPAT", "")
 if RESULTS not in MODES:
@@ -83,36 +83,40 @@ class GaussianRasterizationSettings(_Settings):
         return super().__new__(cls, *values, **named)
 
 
-_cameras = WeakTensorKeyDictionary()  # of view matrices: (what a camera depends on, camera)
+_cameras = {}  # by the id of a view matrix: what a camera depends on, the camera, and what keeps both current
 
 
-def _camera(settings):
-    """viewmats [1, 4, 4] and Ks [1, 3, 3] on the CPU. The principal point is that of projmatrix. Kept as long as the
-    view matrix: training renders the same cameras again and again."""
-    view, projected = settings.viewmatrix, settings.projmatrix
+def _camera(s):
+    """gs_camera of the settings, as bytes: training renders the same cameras again and again, and a GPU that is asked for
+    their matrices waits. Kept as long as the view matrix."""
+    view, projected = s.viewmatrix, s.projmatrix
     if view.is_inference() or projected.is_inference():
-        return _new_camera(settings)
-    depends = (view._version, id(projected), projected._version, settings.tanfovx, settings.tanfovy,
-               settings.image_width, settings.image_height)
-    kept = _cameras.get(view)
-    if kept is None or kept[0] != depends:
-        kept = _cameras[view] = depends, _new_camera(settings), projected
-    return kept[1]
+        return _new_camera(s)
+    depends = view._version, projected._version, s.tanfovx, s.tanfovy, s.image_width, s.image_height
+    number = id(view)
+    kept = _cameras.get(number)
+    if kept is None or kept[0] != depends or kept[1] is not projected:
+        forget = weakref.ref(view, lambda _: _cameras.pop(number, None))
+        kept = _cameras[number] = depends, projected, _new_camera(s), forget
+    return kept[2]
 
 
-def _new_camera(settings):
+def _new_camera(s):
+    """The principal point is that of projmatrix."""
     for name in ("viewmatrix", "projmatrix"):
-        _expect("settings." + name, getattr(settings, name), (4, 4), (1, 4, 4))
+        _expect("settings." + name, getattr(s, name), (4, 4), (1, 4, 4))
     for name in ("image_width", "image_height"):
-        if not 1 <= operator.index(getattr(settings, name)) <= MOST_SIZE:
-            raise ValueError(f"GaussianRasterizer: settings.{name} is {getattr(settings, name)}, not 1 to {MOST_SIZE}")
-    view, projected = (a.detach().cpu().reshape(4, 4) for a in (settings.viewmatrix, settings.projmatrix))
+        if not 1 <= operator.index(getattr(s, name)) <= MOST_SIZE:
+            raise ValueError(f"GaussianRasterizer: settings.{name} is {getattr(s, name)}, not 1 to {MOST_SIZE}")
+    view, projected = (a.detach().cpu().reshape(4, 4) for a in (s.viewmatrix, s.projmatrix))
     clip = torch.linalg.inv(view.double()) @ projected.double()
     offset = [float(value) if abs(value) > 1e-6 else 0.0 for value in clip[2, :2].tolist()]
-    width, height = settings.image_width, settings.image_height
-    K = torch.tensor([[width / (2 * settings.tanfovx), 0, width / 2 * (1 + offset[0])],
-                      [0, height / (2 * settings.tanfovy), height / 2 * (1 + offset[1])], [0, 0, 1]])
-    return view.float().t().contiguous()[None], K[None]
+    width, height = s.image_width, s.image_height
+    K = torch.tensor([[width / (2 * s.tanfovx), 0, width / 2 * (1 + offset[0])],
+                      [0, height / (2 * s.tanfovy), height / 2 * (1 + offset[1])], [0, 0, 1]])
+    view = view.float().t().contiguous()
+    ends = _stages.camera_ends(_stages.Settings(width, height, -1, False, NEAR_PLANE, FAR_PLANE, EPS2D))
+    return _stages.packed_cameras(view.data_ptr(), K.data_ptr(), 1, ends)
 
 
 def _exactly_one(text, *given):
@@ -131,10 +135,53 @@ def _wait(device):
         torch.cuda.synchronize(device)
 
 
-def _plan(settings, scene, depth=None):
-    coefficients = _stages.coefficients_of(scene) if settings.sh_degree >= 0 else 0
-    return _stages.plan_of(_stages.Shape(settings, 1, len(scene[0]), 3, coefficients, depth,
-                                         BACKENDS.get(scene[0].device.type), _stages.PLANES))
+class _Call:
+    """What calls with settings alike and arguments of the same shapes and types have in common."""
+
+    def __init__(self, s, degree, depth, scene, screen):
+        means, quats, scales, _, colors, covars, _ = scene
+        _exactly_one("scales with rotations and cov3D_precomp", scales is not None and quats is not None, covars is not None)
+        count, of_colors = len(means), "shs" if colors.dim() == 3 else "colors_precomp"
+        shapes = (3,), (4,), (3,), (1,), (*colors.shape[1:-1], 3), (6,), (1, 3)
+        for name, tensor, shape in zip(("means3D", "rotations", "scales", "opacities", of_colors, "cov3D_precomp", "dc"),
+                                       scene, shapes):
+            if tensor is not None:
+                _expect(name, tensor, (count, *shape), *[(count,)] * (name == "opacities"))
+                float32_of(name, tensor, means.device)
+        _expect("settings.bg", s.bg, (3,))
+        if screen is not None:
+            _expect("means2D", screen, (count, 3))
+        eps2d = EPS2D if s.kernel_size is None else float(s.kernel_size)
+        if not eps2d > 0:
+            raise NotImplementedError(f"GaussianRasterizer: kernel_size = {s.kernel_size!r} is not supported; it must "
+                                      "be positive")
+        settings = _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing) or s.kernel_size is not None,
+                                    NEAR_PLANE, FAR_PLANE, eps2d)
+        self.device, self.index = means.device, index_of(means.device)
+        self.is_float32 = all(a is None or a.dtype == torch.float32 for a in scene)
+        self.plan = _stages.plan_of(_stages.Shape(
+            settings, 1, count, 3, _stages.coefficients_of(scene) if degree >= 0 else 0, depth,
+            BACKENDS[self.device.type], _stages.PLANES))
+        self.room = _stages.room_of(self.device, self.plan.shape)
+
+
+_calls = {}
+
+
+def _call_of(s, degree, depth, scene, screen=None):
+    """scene: the tensors of a Scene, opacities [N, 1]. Checks them where they come for the first time."""
+    if not is_plain(scene[0]):
+        raise NotImplementedError("GaussianRasterizer: transforms and modes of torch (vmap) and subclasses of tensors are "
+                                  "not supported")
+    key = (s.image_width, s.image_height, s.antialiasing, s.kernel_size, s.bg.shape, degree, depth,
+           *[None if a is None else (a.shape, a.dtype, a.device) for a in (*scene, screen)])
+    call = _calls.get(key)
+    if call is None:
+        call = _Call(s, degree, depth, scene, screen)
+        if len(_calls) >= 64:
+            _calls.clear()
+        _calls[key] = call
+    return call
 
 
 class GaussianRasterizer(torch.nn.Module):
@@ -146,71 +193,49 @@ class GaussianRasterizer(torch.nn.Module):
     settings.kernel_size, as mip-splatting reads it, what absolute values sum to: the length of (sum |d_x|, sum |d_y|) over
     the pixels."""
 
+    # Trainers make one for each picture. What a torch.nn.Module has beside is made when somebody asks for it: it takes longer
+    # than all else here.
     def __init__(self, raster_settings):
-        super().__init__()
-        self.raster_settings = raster_settings
+        self.__dict__["raster_settings"] = raster_settings
 
     def __getattr__(self, name):
         if name in FORKS:
             raise NotImplementedError(_missing(type(self).__name__, name))
+        if "_modules" not in self.__dict__:
+            super().__init__()
+            return getattr(self, name)
         return super().__getattr__(name)
 
-    def _settings(self, degree):
-        s = self.raster_settings
-        if s.kernel_size is None:
-            return _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing), NEAR_PLANE, FAR_PLANE,
-                                    LOW_PASS)
-        if not s.kernel_size > 0:
-            raise NotImplementedError(f"GaussianRasterizer: kernel_size = {s.kernel_size!r} is not supported; it must "
-                                      "be positive")
-        if s.subpixel_offset is not None and bool(s.subpixel_offset.any()):
-            raise NotImplementedError("GaussianRasterizer: subpixel_offset other than zeros (ray_jitter) is not "
-                                      "supported")
-        return _stages.Settings(s.image_width, s.image_height, degree, True, NEAR_PLANE, FAR_PLANE,
-                                float(s.kernel_size))
-
-    def _scene(self, means3D, opacities, colors, scales, rotations, cov3D_precomp, constant=None):
-        """The tensors of _stages.Scene and cameras, checked. colors [N, 3] or [N, K, 3]."""
-        s = self.raster_settings
-        _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
-                     cov3D_precomp is not None)
-        if not is_plain(means3D):
-            raise NotImplementedError("GaussianRasterizer: transforms and modes of torch (vmap) and "
-                                      "subclasses of tensors are not supported")
-        if scales is not None and s.scale_modifier != 1:
-            scales = scales * s.scale_modifier
-        _expect("means3D", means3D, (len(means3D), 3))
-        count, device, arrays = means3D.shape[0], means3D.device, []
-        of_colors = "shs" if colors.dim() == 3 else "colors_precomp"
-        for name, tensor, *shape in (("means3D", means3D, 3), ("rotations", rotations, 4), ("scales", scales, 3),
-                                     ("opacities", opacities.reshape(-1)),
-                                     (of_colors, colors, *colors.shape[1:-1], 3), ("cov3D_precomp", cov3D_precomp, 6),
-                                     ("dc", constant, 1, 3)):
-            if tensor is not None:
-                _expect(name, tensor, (count, *shape))
-            arrays.append(None if tensor is None else float32_of(name, tensor, device))
-        return (*arrays, *_camera(s))
+    def __call__(self, *arguments, **named):
+        return (super().__call__ if "_modules" in self.__dict__ else self.forward)(*arguments, **named)
 
     def markVisible(self, positions):
         """Whether each position [N, 3] is in front of the near plane."""
-        viewmats, Ks = _camera(self.raster_settings)
         with torch.no_grad(), On(positions):
-            positions, memory = plain(positions.float()), Memory(positions)
-            view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, self._settings(-1)))[0])
+            positions = plain(positions.float())
+            visible = empty((len(positions),), positions, torch.uint8)
+            view = gs.View(camera=gs.Camera.from_buffer_copy(_camera(self.raster_settings)))
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
-            visible = memory.empty((len(positions),), "uint8")
-            library_of(positions.device).call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
+            library_of(positions.device).call_on("gs_mark_visible", byref(view), visible.data_ptr(),
+                                                 stream_of(positions.device))
             return visible.bool()
 
     @torch.no_grad()
     def visible_filter(self, means3D, scales=None, rotations=None, cov3D_precomp=None):
         """radii [N] in pixels of opaque Gaussians, int32; 0: not in view. As Scaffold-GS calls it."""
-        scene, settings = self._scene(means3D, torch.ones_like(means3D[:, 0]), means3D, scales, rotations,
-                                      cov3D_precomp), self._settings(-1)
+        s, kept = self.raster_settings, []
+        scene = means3D, rotations, self._scaled(scales), torch.ones_like(means3D[:, :1]), means3D, cov3D_precomp, None
+        call = _call_of(s, -1, None, scene)
         with On(means3D):
-            plan = _plan(settings, scene)
-            splats = run_project(plan, packed_cameras(*scene[7:], settings), scene[:7], stream_of(means3D.device))
-            return radii_of(plan, splats)[0]
+            plan, stream = call.plan, stream_of(means3D.device)
+            at = [address_of(a if a is None else a.float(), kept) for a in scene]
+            splats = empty(plan.sizes.splats[0], means3D)
+            plan.lib.check(plan.lib.gs_project(plan.view(_camera(s), at, splats.data_ptr()), stream))
+            return radii_of(plan, splats, stream)[0]
+
+    def _scaled(self, scales):
+        modifier = self.raster_settings.scale_modifier
+        return scales if scales is None or modifier == 1 else scales * modifier
 
     @torch.compiler.disable
     def forward(self, means3D, means2D, opacities, shs=None, colors_precomp=None, scales=None, rotations=None,
@@ -238,31 +263,38 @@ class GaussianRasterizer(torch.nn.Module):
                     raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({len(means3D)}, K, 3) "
                                      f"with K of at least {least}")
                 colors = shs[:, :least]
-        scene, settings = self._scene(means3D, opacities, colors, scales, rotations, cov3D_precomp,
-                                      constant), self._settings(degree)
-        _expect("settings.bg", s.bg, (3,))
-        screen = means2D if means2D is not None and means2D.requires_grad else None
-        if screen is not None:
-            _expect("means2D", screen, (len(means3D), 3))
+        if s.subpixel_offset is not None and bool(s.subpixel_offset.any()):
+            raise NotImplementedError("GaussianRasterizer: subpixel_offset other than zeros (ray_jitter) is not "
+                                      "supported")
         results = RESULTS
         if results and s.antialiasing is not None:
             results = ""
             warnings.warn("diff_gaussian_rasterization: DISTWAR_COMPAT has no effect on settings with antialiasing, whose third "
                           "result is the inverse depth", stacklevel=2)
         depth = _stages.DEPTH_SUM if results else None if s.antialiasing is None else _stages.INVERSE_DEPTH
-        device = means3D.device
-        with On(means3D):
-            plan, background = _plan(settings, scene, depth), known_values(s.bg)
-            frame = Frame(plan, _stages.room_of(device, plan.shape), packed_cameras(*scene[7:], settings), strategy_now(),
-                          index_of(device), background, background is None or results == "depth_alpha",
-                          s.kernel_size is not None, functools.partial(_wait, device) if s.debug else None)
-            picture, alphas, depths = frame.render(*scene, screen)
-            radii = frame.radii()[0]
-        if alphas is not None:
-            alphas = alphas.squeeze(-1)
-        if background is None:
-            picture = picture + (1 - alphas) * s.bg.to(device)[:, None, None]
-        return (picture, radii, *(a for a in (depths, alphas if results == "depth_alpha" else None) if a is not None))
+        screen = means2D if means2D is not None and means2D.requires_grad else None
+        scene = means3D, rotations, self._scaled(scales), opacities, colors, cov3D_precomp, constant
+        call = _call_of(s, degree, depth, scene, screen)
+        if not call.is_float32:
+            scene = [a if a is None else a.float() for a in scene]
+        if call.index is None or call.index == current_device():
+            return _rendered(s, call, scene, screen, results)
+        with torch.cuda.device(call.index):
+            return _rendered(s, call, scene, screen, results)
+
+
+def _rendered(s, call, scene, screen, results):
+    background = known_values(s.bg)
+    frame = Frame(call.plan, call.room, _camera(s), strategy_now(), call.index, background,
+                  background is None or results == "depth_alpha", s.kernel_size is not None,
+                  functools.partial(_wait, call.device) if s.debug else None)
+    picture, alphas, depths = frame.render(*scene, None, None, screen)
+    radii = frame.radii()[0]
+    if alphas is not None:
+        alphas = alphas.squeeze(-1)
+    if background is None:
+        picture = picture + (1 - alphas) * s.bg.to(call.device)[:, None, None]
+    return (picture, radii, *(a for a in (depths, alphas if results == "depth_alpha" else None) if a is not None))
 
 
 def rasterize_gaussians(means3D, means2D, *others, **named):
