@@ -151,4 +151,5 @@ def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor | Sequence[torch.Tens
     images of rasterization(), values from 0 to 1, and photographs of 8-bit values (uint8), which may be a list of views
     [height, width, 3]. The gradient is computed with the loss."""
     from . import _loss
-    return _loss.l1_ssim_loss(image, target)
+    loss: torch.Tensor = _loss.l1_ssim_loss(image, target)
+    return loss

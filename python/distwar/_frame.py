@@ -6,7 +6,7 @@ import weakref
 import torch
 
 from ._stages import CAMERA_FLOATS
-from ._tensors import On, address_of, captures, current_device, empty, gradient_like, stream_at
+from ._tensors import address_of, captures, current_device, empty, gradient_like, on, stream_at
 
 SECOND = b"distwar.rasterization has no second derivatives: it was differentiated with create_graph=True"
 # Where the entries of viewmats [4, 4] and Ks [3, 3] are in a gs_camera_gradient. 22: a member that is 0.
@@ -72,7 +72,7 @@ class Frame:
         splats, stream = self.splats, stream_at(self.index)
         if stream == self.stream and (self.index is None or self.index == current_device()):
             return radii_of(self.plan, splats, stream)
-        with On(splats):
+        with on(splats):
             if stream != self.stream:
                 splats.record_stream(torch.cuda.current_stream(splats.device))
             return radii_of(self.plan, splats, stream)
@@ -84,10 +84,9 @@ class _Frame(torch.autograd.Function):
     def forward(ctx, frame, means, quats, scales, opacities, colors, covars, constant, viewmats, Ks, screen):
         plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars, constant), \
             means.new_empty_strided
-        sizes = plan.sizes
-        color, splats = new(*sizes.color), new(*sizes.splats)
-        alphas = new(*sizes.alphas) if frame.wants_alpha else None
-        depths = None if plan.shape.depth is None or plan.depth_at else new(*sizes.depths)
+        color, splats = new(*plan.color), new(*plan.splats)
+        alphas = new(*plan.alphas) if frame.wants_alpha else None
+        depths = None if plan.shape.depth is None or plan.depth_at else new(*plan.depths)
         at = [address_of(a, kept) for a in scene]
         at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
         frame.splats, frame.stream = splats, stream_at(frame.index)
@@ -125,13 +124,13 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     if at != frame.at:
         at[:7] = [address_of(a, kept) for a in scene]
         view, frame.at = plan.moved(view, at[:7], at[7:10], at[10]), at
-    if d_color.stride() == plan.sizes.color[1] and d_color.data_ptr() % 16 == 0:
+    if d_color.stride() == plan.color[1] and d_color.data_ptr() % 16 == 0:
         d_image = d_color.data_ptr()
     else:
         d_image = address_of(d_color if d_color.dim() == 3 else d_color.movedim(-1, -3), kept)
     d_depth = d_image + plan.depth_at if plan.depth_at else address_of(d_depths, kept)
     d_scene = [None if a is None else gradient_like(a) for a in scene]
-    moments = new(splats.shape, splats.stride())
+    moments = new(*plan.splats)
     gradient = plan.gradient(d_image, d_depth, address_of(d_alphas, kept), moments.data_ptr(),
                              [None if d is None else d.data_ptr() for d in d_scene])
     d_screen = d_cameras = d_means2d = None
@@ -183,7 +182,7 @@ class _Means2d(torch.autograd.Function):
         plan, moments, d_scene = frame.plan, torch.zeros_like(splats), [gradient_like(a) for a in scene]
         wanted = ctx.needs_input_grad[8] or ctx.needs_input_grad[9]
         d_cameras = empty((len(splats), CAMERA_FLOATS), splats) if wanted else None
-        with On(splats):
+        with on(splats):
             view = plan.view(frame.cameras, [address_of(a, kept) for a in scene], address_of(splats, kept))
             gradient = plan.gradient(0, None, None, moments.data_ptr(), [None if d is None else d.data_ptr() for d in d_scene])
             gradient.pixel_mean2d = address_of(d_means2d, kept)

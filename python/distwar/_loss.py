@@ -7,7 +7,7 @@ import torch
 
 from . import gs
 from ._stages import MOST_VIEWS, array_type
-from ._tensors import On, is_plain, library_of, stream_of
+from ._tensors import is_plain, library_of, on, stream_of
 
 _pack_image = struct.Struct("<2i5Q56x").pack  # a gs_loss_image, without gains and depth
 assert struct.calcsize("<2i5Q56x") == sizeof(gs.LossImage)
@@ -24,7 +24,7 @@ class _L1Ssim(torch.autograd.Function):
         if within != [width, 1, pixels] or views > 1 and each != 3 * pixels or images.data_ptr() % 16:
             images = images.movedim(-1, 1).clone(memory_format=torch.contiguous_format).movedim(1, -1)
         targets = [target.contiguous() for target in targets]
-        with On(images):
+        with on(images):
             lib, stream = library_of(device), stream_of(device)
             results = torch.empty(views, 3, dtype=torch.float64, device=device)
             gradients = torch.empty_like(images)

@@ -136,23 +136,8 @@ def array_type(of, count):
     return of * count
 
 
-class Sizes(NamedTuple):
-    """(shape, strides) of the arrays of a frame."""
-    color: tuple
-    alphas: tuple
-    depths: tuple
-    splats: tuple
-
-
 def _contiguous(*shape):
     return shape, tuple(math.prod(shape[k + 1:]) for k in range(len(shape)))
-
-
-def _sizes(shape):
-    c, d, h, w = shape.cameras, shape.channels, shape.settings.height, shape.settings.width
-    planes = d + (shape.layout == JOINED)
-    color = _contiguous(d, h, w) if shape.layout == PLANES else ((c, h, w, planes), (planes * h * w, w, 1, h * w))
-    return Sizes(color, _contiguous(c, h, w, 1), _contiguous(c, h, w), _contiguous(c, shape.count, SPLAT_FLOATS))
 
 
 class Plan:
@@ -160,10 +145,15 @@ class Plan:
 
     def __init__(self, shape):
         s = shape.settings
-        self.shape, self.lib, self.sizes = shape, library(shape.backend), _sizes(shape)
-        self.camera_ends = camera_ends(s)
+        self.shape, self.lib, self.camera_ends = shape, library(shape.backend), camera_ends(s)
+        # (shape, strides) of the arrays of a frame.
+        c, d, h, w = shape.cameras, shape.channels, s.height, s.width
+        planes = d + (shape.layout == JOINED)
+        self.color = _contiguous(d, h, w) if shape.layout == PLANES else ((c, h, w, planes), (planes * h * w, w, 1, h * w))
+        self.alphas, self.depths = _contiguous(c, h, w, 1), _contiguous(c, h, w)
+        self.splats = _contiguous(c, shape.count, SPLAT_FLOATS)
         # Bytes from the colours to the depth that is joined to them; 0: it is apart.
-        self.depth_at = 4 * shape.channels * s.height * s.width if shape.layout == JOINED else 0
+        self.depth_at = 4 * d * h * w if shape.layout == JOINED else 0
         view, gradient = gs.View(sh_degree_used=max(s.sh_degree, 0)), gs.Gradient()
         for g in view.gaussians, gradient.gaussians:
             g.count, g.channels = shape.count, shape.channels

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._library import load
-from ._tensors import On, is_plain, library_of, stream_of
+from ._tensors import is_plain, library_of, on, stream_of
 
 TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 OPERATIONS = {"amin": 0, "amax": 1, "prod": 2}  # ix_operation
@@ -118,7 +118,7 @@ def _add(out, index, source, skipped, deterministic, operation=None):
         return
     device = out.device
     lib = library_of(device, library)
-    with On(out):
+    with on(out):
         report = _Report.of.get(device) or _Report(device)
         report.raise_if_set(f"an earlier call on {device} had an index out of range; its row was left out")
         index, source = index.contiguous(), source.contiguous()
@@ -138,7 +138,7 @@ def _add(out, index, source, skipped, deterministic, operation=None):
 def _counts(index, rows):
     """How often each row is named, int64."""
     counts = torch.zeros(rows, dtype=torch.int64, device=index.device)
-    with On(index):
+    with on(index):
         index, lib = index.contiguous(), library_of(index.device, library)
         keys = Keys(len(index), rows, index.data_ptr(), index.element_size(), counts.data_ptr(), None)
         lib.check(lib.lib.ix_histogram(byref(keys), stream_of(index.device)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What libdistwar_gs takes of torch: addresses, memory, the current stream, cameras on the host."""
+import contextlib
 import importlib.metadata
 import sys
 import weakref
@@ -19,7 +20,7 @@ current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
-_PLAIN = Tensor, torch.nn.Parameter
+_PLAIN, _anywhere = (Tensor, torch.nn.Parameter), contextlib.nullcontext()
 try:
     _installed_gsplat = tuple(map(int, importlib.metadata.version("gsplat").split(".")[:2]))
 except (importlib.metadata.PackageNotFoundError, ValueError):
@@ -57,26 +58,14 @@ def captures(index):
     return index is not None and is_capturing()
 
 
-class On:
-    """Makes the device of a tensor the current one, if it is another."""
-
-    def __init__(self, tensor):
-        other = tensor.is_cuda and tensor.get_device() != current_device()
-        self.guard = torch.cuda.device(tensor.device) if other else None
-
-    def __enter__(self):
-        if self.guard:
-            self.guard.__enter__()
-
-    def __exit__(self, *reason):
-        if self.guard:
-            self.guard.__exit__(*reason)
+def on(tensor):
+    """A context in which the device of a tensor is the current one."""
+    other = tensor.is_cuda and tensor.get_device() != current_device()
+    return torch.cuda.device(tensor.device) if other else _anywhere
 
 
 def plain(tensor):
     """Contiguous and aligned to 16 bytes."""
-    if tensor is None:
-        return None
     tensor = tensor.contiguous()
     return tensor.clone() if tensor.data_ptr() % 16 else tensor
 
@@ -93,22 +82,20 @@ def address_of(tensor, kept):
     return kept[-1].data_ptr()
 
 
-def on_host(tensor):
-    """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change."""
+def on_host(tensor, at_once=True):
+    """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change. Not at_once: None for
+    one that comes for the first time."""
     if not tensor.is_cuda:
         return tensor
     version = -1 if tensor.is_inference() else tensor._version
     reference, of, copy = _host_copies.get(id(tensor), (None, -1, None))
-    if of < 0 or of != version or copy is None or reference() is not tensor:
-        copy = tensor.detach().cpu()
-        _remember(tensor, version, copy)
+    known = 0 <= of == version and reference() is tensor
+    if not known or copy is None:
+        copy = tensor.detach().cpu() if known or at_once else None
+        if len(_host_copies) >= 1024:
+            _host_copies.clear()
+        _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
     return copy
-
-
-def _remember(tensor, version, copy):
-    if len(_host_copies) >= 1024:
-        _host_copies.clear()
-    _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
 
 
 def known_values(tensor):
@@ -116,12 +103,8 @@ def known_values(tensor):
     random background does: nobody waits for it. Where it comes again, a call waits once."""
     if tensor.requires_grad or tensor.is_cuda and (tensor.is_inference() or is_capturing()):
         return None
-    if tensor.is_cuda:
-        reference, of, _ = _host_copies.get(id(tensor), (None, -1, None))
-        if of != tensor._version or reference() is not tensor:
-            _remember(tensor, tensor._version, None)
-            return None
-    return on_host(tensor).tolist()
+    values = on_host(tensor, False)
+    return None if values is None else values.tolist()
 
 
 def packed_cameras(viewmats, Ks, ends):
@@ -137,10 +120,7 @@ def empty(shape, like, dtype=torch.float32):
 
 
 def gradient_like(tensor):
-    if tensor is None:
-        return None
-    return torch.empty_like(tensor) if tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype,
-                                                                              device=tensor.device)
+    return None if tensor is None else torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 def is_plain(tensor):

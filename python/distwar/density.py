@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from . import gs
-from ._tensors import On, library_of, stream_of
+from ._tensors import library_of, on, stream_of
 from ._torch import Meta
 
 Params = MutableMapping[str, Any]
@@ -68,7 +68,7 @@ def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: 
     """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, S = 1 / (1 +
     exp(100 (opacity - 0.005))); along an axis of size s > 1 / scale the deviation is S s, not S scale s^2. It depends
     on seed and step alone. quats [N, 4], log_scales [N, 3], opacity_logits [N]."""
-    with On(means):
+    with on(means):
         g = _gaussians(len(means), means.device, mean=means, quaternion=quats, log_scale=log_scales,
                        opacity_logit=opacity_logits)
         library_of(means.device).call_on("gs_density_noise", byref(g), 0, scale, seed, step, stream_of(means.device))
@@ -77,7 +77,7 @@ def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: 
 def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: float, scale_weight: float) -> None:
     """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
     mean(scale). log_scales [N, 3], opacity_logits [N]."""
-    with On(log_scales):
+    with on(log_scales):
         n, device = len(log_scales), log_scales.device
         g = _gaussians(n, device, log_scale=log_scales, opacity_logit=opacity_logits)
         d = _gaussians(n, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)

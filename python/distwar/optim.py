@@ -11,11 +11,10 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from . import gs
 from ._stages import array_type
-from ._tensors import On, is_capturing, library_of, stream_of
+from ._tensors import is_capturing, library_of, on, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
 _ONE = torch.tensor(1.0, device="cpu")  # of a number torch makes a tensor at each call
@@ -44,20 +43,17 @@ def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
                 yield p, state, group
 
 
-def _grouped(entries: Iterable[_Entry], key: Callable[..., Any]) -> dict[Any, list[_Entry]]:
-    """The entries by key(parameter, state, group)."""
-    out: dict[Any, list[_Entry]] = {}
-    for entry in entries:
-        out.setdefault(key(*entry), []).append(entry)
-    return out
-
-
 def _count(step: Tensor) -> int:
     """Steps so far. A GPU is read if somebody else has changed the number since step() added to it."""
     if step.is_cpu:
         return int(step)
     of, version, count = _counts.get(id(step), (None, 0, 0))
     return count if of is not None and of() is step and version == step._version else int(step)
+
+
+def _arrays(entry: _Entry) -> tuple[Any, ...]:
+    p, state, _ = entry
+    return p, p.grad, state["exp_avg"], state["exp_avg_sq"]
 
 
 @torch.no_grad()
@@ -69,54 +65,31 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None, 
     None afterwards, as after `o.zero_grad()`.
     Cost: reads 16 bytes per value and writes 12. Nothing waits; but where torch keeps numbers of steps on the GPU, with
     fused=True or capturable=True, the first step does, and the first after a number was changed by others. Parameters
-    that are not float32, rates that are tensors, and steps in a CUDA graph take torch's fused kernel, a launch per rate.
+    are float32 and rates numbers; a CUDA graph captures the optimizers' own steps.
     """
     entries = list(_entries(optimizers))
     if visible is not None:
-        _step_rows(entries, (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous())
+        visible = (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous()
+        for entry in entries:
+            if any(a.shape[:1] != (len(visible),) or a.device != visible.device or a.dtype != torch.float32
+                   for a in _arrays(entry)):
+                raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on "
+                                 f"{visible.device} with {len(visible)} rows, as visible has")
     elif any(p.dtype != torch.float32 or isinstance(group["lr"], Tensor) for p, _, group in entries) or \
             (entries and entries[0][0].is_cuda and is_capturing()):
-        _step_by_torch(entries)
-    else:
-        _step_rows(entries)
-    if zero_grad:
-        for p, _, _ in entries:
-            p.grad = None
-
-
-def _step_by_torch(entries: list[_Entry]) -> None:
-    for p, state, _ in entries:
-        if state["step"].device != p.device:  # an optimizer that was not fused
-            state["step"] = state["step"].to(p.device)
-    for (_, lr, betas, eps), of in _grouped(entries, lambda p, _, group: (
-            p.dtype, group["lr"], group["betas"], group["eps"])).items():
-        first, second, steps = ([state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq", "step"))
-        adam([p for p, _, _ in of], [p.grad for p, _, _ in of if p.grad is not None], first, second, [], steps,
-             fused=True, amsgrad=False, beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
-
-
-def _arrays(entry: _Entry) -> tuple[Any, ...]:
-    p, state, _ = entry
-    return p, p.grad, state["exp_avg"], state["exp_avg_sq"]
-
-
-def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
-    """By gs_adam_rows: a launch for up to eight parameters with as many rows, betas, eps and steps. Without `visible` rates
-    and eps hold torch's corrections for moments that start at 0."""
-    if visible is not None:
-        device, count = visible.device, len(visible)
-        for entry in entries:
-            if any(a.shape[:1] != (count,) or a.device != device or a.dtype != torch.float32 for a in _arrays(entry)):
-                raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} "
-                                 f"with {count} rows, as visible has")
-    for (device, rows, (beta1, beta2), eps, place, steps), group in _grouped(entries, lambda p, state, group: (
-            p.device, p.shape[0] if p.dim() else 1, group["betas"], group["eps"], state["step"].device,
-            visible is None and _count(state["step"]))).items():
+        raise NotImplementedError("distwar.optim: parameters that are not float32, rates that are tensors and steps in a CUDA "
+                                  "graph are not supported; call step() of the optimizers, made with fused=True")
+    alike: dict[Any, list[_Entry]] = {}
+    for p, state, group in entries:
+        alike.setdefault((p.device, p.shape[0] if p.dim() else 1, group["betas"], group["eps"], state["step"].device,
+                          visible is None and _count(state["step"])), []).append((p, state, group))
+    for (device, rows, (beta1, beta2), eps, place, steps), those in alike.items():
+        # Rates and eps hold torch's corrections for moments that start at 0.
         lib, scale, root = library_of(device), 1.0, 1.0
         if visible is None:
             root = math.sqrt(1 - beta2**(steps + 1))
             scale = root / (1 - beta1**(steps + 1))
-        for of in (group[k:k + gs.ADAM_ARRAYS] for k in range(0, len(group), gs.ADAM_ARRAYS)):
+        for of in (those[k:k + gs.ADAM_ARRAYS] for k in range(0, len(those), gs.ADAM_ARRAYS)):
             packed, written = [], []
             for entry in of:
                 arrays = _arrays(entry)
@@ -127,21 +100,21 @@ def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
             at = array_type(gs.AdamArray, len(of)).from_buffer_copy(b"".join(packed))
             step_of = gs.AdamRowsStep(rows, None if visible is None else visible.data_ptr(), at, len(of), beta1, beta2,
                                       eps * root)
-            with On(of[0][0]):
+            with on(of[0][0]):
                 lib.check(lib.gs_adam_rows(byref(step_of), stream_of(device)))
             for a, copy in written:
                 a.copy_(copy)
-        for p, _, _ in group:
+        for p, _, _ in those:
             torch.autograd.graph.increment_version(p)
-        numbers = [state["step"] for _, state, _ in group]
-        if place.type == "cpu":
-            torch._foreach_add_(numbers, _ONE, alpha=1)
-            continue
-        torch._foreach_add_(numbers, 1)
-        if visible is None:
+        numbers = [state["step"] for _, state, _ in those]
+        torch._foreach_add_(numbers, _ONE if place.type == "cpu" else 1)
+        if visible is None and place.type != "cpu":
             if len(_counts) >= 1024:
                 _counts.clear()
             _counts.update((id(step), (weakref.ref(step), step._version, steps + 1)) for step in numbers)
+    if zero_grad:
+        for p, _, _ in entries:
+            p.grad = None
 
 
 class SelectiveAdam(torch.optim.Adam):

@@ -20,8 +20,6 @@ import numpy
 from . import _train, gs
 
 Arrays = dict[str, Any]
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_CHANNELS = 3
 
 
 class Progress(NamedTuple):
@@ -37,7 +35,7 @@ class Progress(NamedTuple):
 
 
 class Validation(NamedTuple):
-    """distwar_train_validation: of the views that are set aside, and of as many beside them."""
+    """distwar_train_validation: of the held-out views, and of as many that are trained on."""
     views: int
     psnr: float
     ssim: float
@@ -51,10 +49,9 @@ Callback = Callable[["Trainer", Progress], Any]
 def seconds_of(budget: Any) -> float:
     """The seconds of a budget: 10, "10", "10s", "2m" or "1h"."""
     number = str(budget).rstrip("smh")
-    unit = _UNITS.get(str(budget)[len(number):])
     try:
-        return float(number) * unit  # type: ignore[operator]
-    except (ValueError, TypeError):
+        return float(number) * {"": 1, "s": 1, "m": 60, "h": 3600}[str(budget)[len(number):]]
+    except (ValueError, KeyError):
         raise ValueError(f"distwar.Trainer: budget is {budget!r}, not a time such as 10s or 2m") from None
 
 
@@ -62,18 +59,13 @@ def _settings(lib: Any, given: Mapping[str, Any]) -> Any:
     of, terms = lib.defaults(), [f"{term}_weight" for term in lib.terms]
     names = [name for name, *_ in of._fields_ if name != "weights"] + terms
     for name, value in given.items():
-        if name in terms:
-            of.weights[terms.index(name)] = value
-            continue
         if name not in names:
             raise TypeError(f"distwar.Trainer: there is no setting {name!r}; there are {', '.join(names)}")
-        if name == "budget":
-            value = seconds_of(value)
-        elif name == "background":
-            value = tuple(value)
-        elif name == "density" and value:
-            value = value.encode()
-        setattr(of, name, value)
+        if name in terms:
+            of.weights[terms.index(name)] = value
+        else:
+            turns: dict[str, Any] = dict(budget=seconds_of, background=tuple, density=lambda text: text and text.encode())
+            setattr(of, name, turns.get(name, lambda same: same)(value))
     return of
 
 
@@ -127,33 +119,29 @@ class Trainer:
         self._lib: Any = _train.library(backend)
         self._given = dict(settings)
         _settings(self._lib, settings)
-        self._views, self._kept = self._views_of(data)
         self._start = {name: data.get(name) for name in ("points", "colors", "parameters", "everywhere")}
-
-    @staticmethod
-    def _views_of(data: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        kept: list[Any] = []
+        self._kept: list[Any] = []
         images = data["images"]
         for name in ("viewmats", "Ks", "masks", "alphas", "inverse_depths"):
             if data.get(name) is not None and len(data[name]) != len(images):
                 raise ValueError(f"distwar.Trainer: there are {len(data[name])} {name} of {len(images)} images")
-        views = (_train.View * len(images))()
-        for i, view in enumerate(views):
-            picture = _host("images", images[i], "uint8", (None, None, _CHANNELS))
+        self._views: Any = (_train.View * len(images))()
+        for i, view in enumerate(self._views):
+            picture = _host("images", images[i], "uint8", (None, None, 3))
             height, width, _ = picture.shape
             view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height, i)
             view.camera.near_plane = data.get("near_plane") or 0
             view.pixels = picture.ctypes.data
-            kept.append(picture)
+            self._kept.append(picture)
             for name, dtype in (("masks", "uint8"), ("alphas", "uint8"), ("inverse_depths", "float32")):
                 if data.get(name) is not None:
-                    kept.append(_host(name, data[name][i], dtype, (height, width)))
-                    setattr(view, name[:-1], kept[-1].ctypes.data)
-        return views, kept
+                    self._kept.append(_host(name, data[name][i], dtype, (height, width)))
+                    setattr(view, name[:-1], self._kept[-1].ctypes.data)
 
-    def _open(self) -> None:
+    def _opened(self) -> Any:
+        """The run, which begins at the first question about it."""
         if self._at is not None:
-            return
+            return self._at
         start = self._start
         data: Any = _train.Data(views=self._views, view_count=len(self._views), everywhere=bool(start["everywhere"]))
         settings: Any = _settings(self._lib, self._given)
@@ -168,12 +156,13 @@ class Trainer:
             data.points, data.colors, data.point_count = points.ctypes.data, colors.ctypes.data, len(points)
             self._kept += [points, colors]
         self._at = self._lib.check(self._lib.open(byref(data), byref(settings)))
+        return self._at
 
     @staticmethod
     def _gaussians(p: Mapping[str, Any]) -> tuple[Arrays, Any]:
         """Arrays by the names of gs_gaussians, and the struct."""
         n, coefficients = p["sh"].shape[:2]
-        shapes = dict(mean=(n, 3), log_scale=(n, 3), quaternion=(n, 4), opacity_logit=(n,), sh=(n, None, _CHANNELS))
+        shapes = dict(mean=(n, 3), log_scale=(n, 3), quaternion=(n, 4), opacity_logit=(n,), sh=(n, None, 3))
         arrays = {name: _host(name, p[name], "float32", shape) for name, shape in shapes.items()}
         degree = round(coefficients**0.5) - 1
         if (degree + 1)**2 != coefficients or degree > 3:
@@ -189,17 +178,14 @@ class Trainer:
             raise RuntimeError("distwar.Trainer: training has begun, and its settings stay")
         _settings(self._lib, settings)
         self._given.update(settings)
-        self._open()
         steps = 0
         while self.step():
             steps += 1
-            if (callback is None and not progress) or steps % every:
-                continue
-            now = self.progress
-            if progress:
+            now = self.progress if (callback or progress) and steps % every == 0 else None
+            if now and progress:
                 print(f"\r{now.views} of {now.views_in_all or '?'} views, {now.gaussians} Gaussians, "
                       f"{now.seconds:.1f} s, loss {now.loss:.4f} ", end="", file=sys.stderr, flush=True)
-            if callback is not None and callback(self, now):
+            if now and callback and callback(self, now):
                 break
         if progress:
             print(file=sys.stderr)
@@ -208,15 +194,13 @@ class Trainer:
     def step(self) -> bool:
         """One step, of one view or several, which does not wait for the device. False, and nothing is done, once
         training is over."""
-        self._open()
-        if self._lib.is_over(self._at):
+        if self._lib.is_over(self._opened()):
             return False
         self._lib.check(self._lib.step(self._at))
         return True
 
     def _progress(self) -> Any:
-        self._open()
-        return self._lib.get("progress", _train.Progress, self._at)
+        return self._lib.get("progress", _train.Progress, self._opened())
 
     @property
     def progress(self) -> Progress:
@@ -230,9 +214,8 @@ class Trainer:
         return numpy.array(now.losses[:now.loss_count])
 
     def validate(self) -> Validation:
-        """Measures the views that the setting `validate` has set aside."""
-        self._open()
-        found = self._lib.get("validate", _train.Validation, self._at)
+        """Measures the views that the setting `validate` holds out."""
+        found = self._lib.get("validate", _train.Validation, self._opened())
         return Validation(*(getattr(found, name) for name in Validation._fields))
 
     def parameters(self) -> Arrays:
@@ -241,7 +224,7 @@ class Trainer:
         now = self.progress
         n, k = now.gaussians, (now.sh_degree + 1)**2
         arrays, out = self._gaussians({name: numpy.empty((n, *shape), "float32") for name, shape in dict(
-            mean=(3,), log_scale=(3,), quaternion=(4,), opacity_logit=(), sh=(k, _CHANNELS)).items()})
+            mean=(3,), log_scale=(3,), quaternion=(4,), opacity_logit=(), sh=(k, 3)).items()})
         self._lib.check(self._lib.scene(self._at, byref(out)))
         return arrays
 
@@ -259,53 +242,47 @@ class Trainer:
 
     def cameras(self) -> tuple[Any, Any]:
         """viewmats [V, 4, 4] and Ks [V, 3, 3] as they are now: with refine_poses they move."""
-        self._open()
         viewmats, Ks = (numpy.tile(numpy.eye(n, dtype="float32"), (len(self._views), 1, 1)) for n in (4, 3))
         for i, (view, K) in enumerate(zip(viewmats, Ks)):
-            c = self._lib.get("camera", gs.Camera, self._at, i)
+            c = self._lib.get("camera", gs.Camera, self._opened(), i)
             view[:3, :3], view[:3, 3] = numpy.reshape(c.rotation, (3, 3)), c.translation[:]
             K[0, 0], K[1, 1], K[:2, 2] = c.fx, c.fy, (c.cx, c.cy)
         return viewmats, Ks
 
     def near_plane(self) -> float:
         """The depth before which nothing is drawn: near_plane of rasterization()."""
-        self._open()
-        return float(self._lib.get("camera", gs.Camera, self._at, 0).near_plane)
+        return float(self._lib.get("camera", gs.Camera, self._opened(), 0).near_plane)
 
     def picture(self, viewmat: Any, K: Any, width: int, height: int) -> Any:
         """The scene as it is: [height, width, 3], uint8."""
-        self._open()
         out, camera = numpy.empty((height, width, 3), "uint8"), camera_of(viewmat, K, width, height)
         camera.near_plane = self.near_plane()
-        self._lib.check(self._lib.picture(self._at, byref(camera), out.ctypes.data))
+        self._lib.check(self._lib.picture(self._opened(), byref(camera), out.ctypes.data))
         return out
 
     def checkpoint(self) -> bytes:
         """The whole state of training, for resume()."""
-        self._open()
         saved = bytearray()
 
         def write(_: Any, at: int, count: int) -> bool:
             saved.extend(string_at(at, count))
             return True
-        self._lib.check(self._lib.save(self._at, _train.WRITE(write), None))
+        self._lib.check(self._lib.save(self._opened(), _train.WRITE(write), None))
         return bytes(saved)
 
     def resume(self, saved: bytes) -> None:
         """Goes on where a Trainer of the same data and settings was; with `reproducible` with the same bits."""
-        self._open()
-        self._lib.check(self._lib.resume(self._at, saved, len(saved)))
+        self._lib.check(self._lib.resume(self._opened(), saved, len(saved)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the scene as a PLY file with the names of the original program, as dsplat and viewers read it."""
         p = self.parameters()
-        n, k = p["sh"].shape[:2]
+        n = len(p["mean"])
         rest = p["sh"][:, 1:].transpose(0, 2, 1).reshape(n, -1)
         columns = dict(x=p["mean"], nx=numpy.zeros((n, 3), "float32"), f_dc_=p["sh"][:, 0], f_rest_=rest,
                        opacity=p["opacity_logit"][:, None], scale_=p["log_scale"], rot_=p["quaternion"])
-        names = "x y z nx ny nz".split() + [f"f_dc_{i}" for i in range(3)]
-        names += [f"f_rest_{i}" for i in range(3 * (k - 1))] + ["opacity"]
-        names += [f"scale_{i}" for i in range(3)] + [f"rot_{i}" for i in range(4)]
+        alone = dict(x=("x", "y", "z"), nx=("nx", "ny", "nz"), opacity=("opacity",))
+        names = [name for of, a in columns.items() for name in alone.get(of) or [f"{of}{i}" for i in range(a.shape[1])]]
         comment = "comment SplatRenderMode: mip\n" if self._given.get("antialias") else ""
         head = f"ply\nformat binary_little_endian 1.0\n{comment}element vertex {n}\n" + \
             "".join(f"property float {name}\n" for name in names) + "end_header\n"

@@ -16,7 +16,7 @@ from distwar import _stages, density, gs
 from distwar._frame import Frame, radii_of
 from distwar._library import BACKENDS
 from distwar._request import KERNELS_DEGREE, MOST_SIZE
-from distwar._tensors import (On, address_of, current_device, empty, index_of, is_plain, known_values, library_of, plain,
+from distwar._tensors import (address_of, current_device, empty, index_of, is_plain, known_values, library_of, on, plain,
                               strategy_now, stream_of)
 from distwar._torch import float32_of
 
@@ -211,7 +211,7 @@ class GaussianRasterizer(torch.nn.Module):
 
     def markVisible(self, positions):
         """Whether each position [N, 3] is in front of the near plane."""
-        with torch.no_grad(), On(positions):
+        with torch.no_grad(), on(positions):
             positions = plain(positions.float())
             visible = empty((len(positions),), positions, torch.uint8)
             view = gs.View(camera=gs.Camera.from_buffer_copy(_camera(self.raster_settings)))
@@ -226,10 +226,10 @@ class GaussianRasterizer(torch.nn.Module):
         s, kept = self.raster_settings, []
         scene = means3D, rotations, self._scaled(scales), torch.ones_like(means3D[:, :1]), means3D, cov3D_precomp, None
         call = _call_of(s, -1, None, scene)
-        with On(means3D):
+        with on(means3D):
             plan, stream = call.plan, stream_of(means3D.device)
             at = [address_of(a if a is None else a.float(), kept) for a in scene]
-            splats = empty(plan.sizes.splats[0], means3D)
+            splats = empty(plan.splats[0], means3D)
             plan.lib.check(plan.lib.gs_project(plan.view(_camera(s), at, splats.data_ptr()), stream))
             return radii_of(plan, splats, stream)[0]
 

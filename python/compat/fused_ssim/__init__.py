@@ -5,7 +5,7 @@ from ctypes import byref
 import torch
 
 from distwar import gs
-from distwar._tensors import On, is_plain, library_of, stream_of
+from distwar._tensors import is_plain, library_of, on, stream_of
 
 MOST_PLANES, MOST_SIZE = 65535, 16384  # of gs_ssim
 
@@ -26,7 +26,7 @@ class _MeanSsim(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, y, valid):
-        with On(x):
+        with on(x):
             x, y = x.contiguous(), y.contiguous()
             value, by_x = _run(x, y, valid, ctx.needs_input_grad[0])
             by_y = _run(y, x, valid, True)[1] if ctx.needs_input_grad[1] else None
