@@ -70,9 +70,8 @@ def of_library(p, camera):
     gradient = gs.Gradient(gaussians=gaussians(d), splat_grad=array(len(p["means"]), 12))
     keep += torch.rand(3, height, width, device=DEVICE), d
     gradient.color = keep[-2].data_ptr()
-    stream = torch.cuda.current_stream().cuda_stream if GPU else None
-    return (lambda: lib.call_on("gs_forward", byref(view), stream),
-            lambda _, keep=keep: lib.call_on("gs_backward", byref(view), byref(gradient), lib.policies["tree"], stream))
+    return (lambda: lib.call("gs_forward", byref(view)),
+            lambda _, keep=keep: lib.call("gs_backward", byref(view), byref(gradient), lib.policies["tree"]))
 
 
 def of_rasterization(p, camera):

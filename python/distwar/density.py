@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Density control for trainers with optimizers of torch: the steps of densification by gradients (Kerbl et al. 2023) and by
 Markov chain Monte Carlo (Kheradmand et al. 2024) as functions that a loop calls when it wants to. Each writes a parameter and
-its moments once, in place of once for each of cloning, splitting and pruning.
-
-    density.sum_gradients(info, sums)                 # before backward(); sums: torch.zeros(N, 2)
-    loss.backward()
-    if 500 < step < 15000 and step % 100 == 0:
-        density.grow_and_prune(params, optimizers, sums, scene_scale, prune_scale3d=0.1 if step > 3000 else None)
-        sums = torch.zeros(len(params["means"]), 2, device="cuda")
-    if step % 3000 == 0:
-        density.reset_opacities(params, optimizers)
+its moments once, in place of once for each of cloning, splitting and pruning. python/README.md has a loop.
 
 params: tensors by name, a dictionary or a ParameterDict: means [N, 3], scales [N, 3] as logarithms, quats [N, 4] as w, x, y, z,
 opacities [N] as logits, and others [N, ...]. optimizers: by the same names, an optimizer for each parameter. Parameters with
@@ -17,9 +9,7 @@ new rows are new tensors in both. Parameters that a call has changed have no gra
 their optimizers passes them over.
 
 gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's compiled
-kernels, which the wheel on PyPI does not have, or
-
-    distwar.density.provide_to_gsplat()
+kernels, which the wheel on PyPI does not have, or provide_to_gsplat().
 """
 from __future__ import annotations
 
@@ -34,7 +24,7 @@ import torch
 from torch import Tensor
 
 from . import gs
-from ._tensors import library_of, on, stream_of
+from ._tensors import library_of, on
 from ._torch import Meta
 
 Params = MutableMapping[str, Any]
@@ -71,7 +61,7 @@ def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: 
     with on(means):
         g = _gaussians(len(means), means.device, mean=means, quaternion=quats, log_scale=log_scales,
                        opacity_logit=opacity_logits)
-        library_of(means.device).call_on("gs_density_noise", byref(g), 0, scale, seed, step, stream_of(means.device))
+        library_of(means.device).call("gs_density_noise", byref(g), 0, scale, seed, step)
 
 
 def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: float, scale_weight: float) -> None:
@@ -81,8 +71,7 @@ def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: floa
         n, device = len(log_scales), log_scales.device
         g = _gaussians(n, device, log_scale=log_scales, opacity_logit=opacity_logits)
         d = _gaussians(n, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)
-        library_of(device).call_on("gs_density_penalty", byref(g), n, opacity_weight, scale_weight, byref(d),
-                                   stream_of(device))
+        library_of(device).call("gs_density_penalty", byref(g), n, opacity_weight, scale_weight, byref(d))
 
 
 @functools.lru_cache(maxsize=8)

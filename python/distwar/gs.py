@@ -101,10 +101,6 @@ class Policy(Structure):
     _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
 
 
-# gs_names
-NAMES_STRATEGIES, NAMES_CAMERAS = 0, 1
-
-
 class Error(RuntimeError):
     """The text of gs_last_error()."""
 
@@ -143,12 +139,12 @@ class Context:
     def take(self, address):
         return self.blocks.pop(address)
 
-    def check(self, status, allow=()):
+    def check(self, status):
         """As Library.check(); where memory was refused, the allocator's exception."""
         failure, self.failure = self.failure, None
         if status != GS_OK and failure is not None:
             raise failure
-        return self._library.check(status, allow)
+        self._library.check(status)
 
     def close(self):
         self._library.lib.gs_context_destroy(c_void_p(self.handle))
@@ -173,31 +169,26 @@ class Library:
         self.version = self.lib.gs_version().decode()
         self.lib.gs_name.restype = c_char_p
         self._contexts = threading.local()
-        self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
-        self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
+        # distwar_strategy and gs_camera.model by name: the lists of gs_names
+        self.strategies, self.cameras = ({name.decode(): number for number, name in enumerate(itertools.takewhile(
+            bool, (self.lib.gs_name(of, number) for number in itertools.count())))} for of in range(2))
         self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
         pointer = c_void_p  # of an array, by address()
-        view, gradient = POINTER(View), POINTER(Gradient)
-        stream = _Stream(self)
-        self._declare("gs_has_strategy", c_int)
-        self._declare("gs_forward", view, stream)
-        self._declare("gs_backward", view, gradient, Policy, stream)
-        for stage in ("gs_project", "gs_bin", "gs_render", "gs_settle"):
-            self._declare(stage, view, stream)
-        self._declare("gs_reserve", view, c_int, c_int64, stream)
-        self._declare("gs_render_backward", view, gradient, Policy, stream)
-        self._declare("gs_project_backward", view, gradient, stream)
-        self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, stream)
-        self._declare("gs_radii", view, pointer, stream)
-        self._declare("gs_mark_visible", view, pointer, stream)
-        shape = POINTER(Gaussians)
-        self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, stream)
-        self._declare("gs_adam_rows", POINTER(AdamRowsStep), stream)
-        self._declare("gs_loss", POINTER(LossImage), c_int32, stream)
-        self._declare("gs_ssim", POINTER(SsimPair), pointer, pointer, stream)
-        self._declare("gs_density_accumulate", view, pointer, pointer, stream)
-        self._declare("gs_density_noise", shape, c_int64, c_float, c_int64, c_int64, stream)
-        self._declare("gs_density_penalty", shape, c_int64, c_float, c_float, shape, stream)
+        view, gradient, shape, stream = POINTER(View), POINTER(Gradient), POINTER(Gaussians), _Stream(self)
+        for names, *arguments in (
+                ("has_strategy", c_int), ("forward project bin render settle", view, stream),
+                ("backward render_backward", view, gradient, Policy, stream), ("reserve", view, c_int, c_int64, stream),
+                ("project_backward", view, gradient, stream), ("mean2d_gradient", view, pointer, pointer, pointer, stream),
+                ("radii mark_visible", view, pointer, stream), ("density_accumulate", view, pointer, pointer, stream),
+                ("adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, stream),
+                ("adam_rows", POINTER(AdamRowsStep), stream), ("loss", POINTER(LossImage), c_int32, stream),
+                ("ssim", POINTER(SsimPair), pointer, pointer, stream),
+                ("density_noise", shape, c_int64, c_float, c_int64, c_int64, stream),
+                ("density_penalty", shape, c_int64, c_float, c_float, shape, stream)):
+            for name in names.split():  # an attribute each, which returns a status: see check()
+                function = getattr(self.lib, "gs_" + name)
+                function.argtypes = arguments
+                setattr(self, "gs_" + name, function)
 
     @functools.cached_property
     def arrays(self):
@@ -212,33 +203,16 @@ class Library:
     def device(self):
         return {"device": "cuda"} if self.backend == "cuda" else {}
 
-    def _numbers(self, of):
-        names = itertools.takewhile(bool, (self.lib.gs_name(of, number) for number in itertools.count()))
-        return {name.decode(): number for number, name in enumerate(names)}
-
-    def _declare(self, name, *arguments):
-        """The function of the library becomes an attribute: it returns a status, see check()."""
-        function = getattr(self.lib, name)
-        function.argtypes = arguments
-        setattr(self, name, function)
-
-    def check(self, status, allow=()):
-        """Returns the status of a call; raises Error unless it is GS_OK or in `allow`."""
-        if status != GS_OK and status not in allow:
+    def check(self, status):
+        """Raises Error unless the status of a call is GS_OK."""
+        if status != GS_OK:
             raise Error(self.lib.gs_last_error().decode())
-        return status
 
-    def call(self, name, *arguments, allow=()):
-        """A call of distwar_gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
-        raises Error unless it is GS_OK or in `allow`."""
-        stream = ()
-        if len(getattr(self, name).argtypes) > len(arguments):
-            stream = (self.arrays.cuda.current_stream().cuda_stream if self.backend == "cuda" else None,)
-        return self.call_on(name, *arguments, *stream, allow=allow)
-
-    def call_on(self, name, *arguments, allow=()):
-        """call() with all arguments of distwar_gs.h, the stream included."""
-        return self.check(getattr(self, name)(*arguments), allow)
+    def call(self, name, *arguments):
+        """A call of distwar_gs.h without its last argument, the stream: torch's current stream is used. Raises Error unless
+        its status is GS_OK."""
+        self.check(getattr(self, name)(*arguments, self.arrays.cuda.current_stream().cuda_stream
+                                       if self.backend == "cuda" else None))
 
     def context(self, stream):
         """The Context of this thread for a stream."""

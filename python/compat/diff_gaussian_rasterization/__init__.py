@@ -216,8 +216,7 @@ class GaussianRasterizer(torch.nn.Module):
             visible = empty((len(positions),), positions, torch.uint8)
             view = gs.View(camera=gs.Camera.from_buffer_copy(_camera(self.raster_settings)))
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
-            library_of(positions.device).call_on("gs_mark_visible", byref(view), visible.data_ptr(),
-                                                 stream_of(positions.device))
+            library_of(positions.device).call("gs_mark_visible", byref(view), visible.data_ptr())
             return visible.bool()
 
     @torch.no_grad()

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The call of the package of this name, by gs_ssim."""
-from ctypes import byref
-
 import torch
 
 from distwar import gs
@@ -12,12 +10,11 @@ MOST_PLANES, MOST_SIZE = 65535, 16384  # of gs_ssim
 
 def _run(x, y, valid, wants_gradient):
     """The mean, and its gradient by x or None."""
-    planes, height, width = x.shape
+    (planes, height, width), lib = x.shape, library_of(x.device)
     pair = gs.SsimPair(width, height, planes, valid, x.data_ptr(), y.data_ptr())
     result = torch.empty(3, dtype=torch.float64, device=x.device)
     gradient = torch.empty_like(x) if wants_gradient else None
-    library_of(x.device).call_on("gs_ssim", byref(pair), result.data_ptr(),
-                                 None if gradient is None else gradient.data_ptr(), stream_of(x.device))
+    lib.check(lib.gs_ssim(pair, result.data_ptr(), None if gradient is None else gradient.data_ptr(), stream_of(x.device)))
     return result[0].float(), gradient
 
 
