@@ -124,14 +124,6 @@ TEST_F(OutputFile, TwoAtOnceDoNotMeet) {
     EXPECT_EQ(folder.entries(), 1u);
 }
 
-TEST_F(OutputFile, RefusesAMissingFolder) {
-    const std::string missing = folder / "no/such/output";
-    EXPECT_FALSE(output_file_open(&file, missing.c_str(), &why));
-    EXPECT_TRUE(contains(why, missing + ": cannot write: No such file")) << why.text;
-    output_file_discard(&file);
-    EXPECT_EQ(folder.entries(), 0u);
-}
-
 TEST_F(OutputFile, ReplacesNothingButRegularFiles) {
     EXPECT_FALSE(output_file_open(&file, folder.path.c_str(), &why));
     EXPECT_TRUE(contains(why, folder.path + ": cannot write: exists and is not a regular file")) << why.text;
