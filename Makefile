@@ -86,15 +86,15 @@ soak: packages
 	cmake --build --preset cpu -j $(JOBS) --target dsplat failing_malloc failing_reads random_scenes sizes
 	build/cpu/bin/random_scenes $(SCENES)
 	build/cpu/bin/sizes 100000 800 450 4 250000 4
-	python3 -B tests/faults/schedules_test.py build/cpu/bin/dsplat 1000 $(JOBS)
-	python3 -B tests/faults/traps_test.py build/cpu/bin/dsplat 100
+	python3 -B tests/faults/runs_test.py schedules build/cpu/bin/dsplat 1000 $(JOBS)
+	python3 -B tests/faults/runs_test.py traps build/cpu/bin/dsplat 100
 	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_malloc.so 1 $(JOBS)
 	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_reads.so 4 $(JOBS)
-	python3 -B tests/faults/kills_test.py build/cpu/bin/dsplat 200
+	python3 -B tests/faults/runs_test.py kills build/cpu/bin/dsplat 200
 	cmake --preset cpu -B build/tsan -DDISTWAR_TESTS=OFF -DCMAKE_C_FLAGS="-fsanitize=thread -g1" -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread \
 	    -DCMAKE_SHARED_LINKER_FLAGS=-fsanitize=thread
 	cmake --build build/tsan -j $(JOBS) --target dsplat
-	python3 -B tests/faults/races_test.py build/tsan/bin/dsplat
+	python3 -B tests/faults/runs_test.py races build/tsan/bin/dsplat
 
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
 # 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU. COMPILED: targets.

@@ -2,9 +2,11 @@
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
 #include "fit/fit.h"
 #include "device.h"
+#include "files/output_file.h"
 #include "gpu/vector.h"
 #include "random.h"
 #include "spheres.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +68,10 @@ static void set_sphere(sphere_set *set, int64_t i, const double center[3], doubl
 // Channels 0..2 are red, green and blue; the others vary with the position.
 static bool generate(const struct data_set *of, int channels, sphere_set *out, fault *why) {
     const int64_t beads = (int64_t)of->along * of->around, side = of->floor_side;
-    if (!sphere_set_open(out, beads + side * side, channels, why)) return false;
+    const int64_t count = beads + side * side;
+    float *const block = malloc((size_t)count * (size_t)(5 + channels) * sizeof *block);
+    if (!block) return fail(why, "no memory for %" PRId64 " spheres", count);
+    *out = sphere_set_over(block, count, channels);
     double center[3], color[3];
     for (int64_t n = 0; n < beads; n++) {
         const int64_t i = n / of->around;
@@ -127,7 +132,7 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
     sphere_set host;
     if (!generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)) return false;
     own.set = sphere_set_on_device(&host);
-    sphere_set_close(&host);
+    free(host.center);
     own.frame = sphere_frame_open(&own.set, &camera, &blend);
     const int64_t n = own.set.count;
     *out = (fit_scene){.channels = own.set.channels,
@@ -180,9 +185,25 @@ static void gather(float *gradient) {
     spheres_project_backward(&own.frame, &set);
 }
 
+// The numbers of sphere i in the order of a line, 0 <= k < 5 + channels.
+static float value_at(const sphere_set *set, int64_t i, int k) {
+    return k < 3    ? set->center[3 * i + k]
+           : k == 3 ? set->log_radius[i]
+           : k == 4 ? set->opacity_logit[i]
+                    : set->feature[set->channels * i + k - 5];
+}
+
+// The line "spheres 1", a line with count and channels, then a line for each sphere: centre, logarithm of the radius, logit
+// of the opacity, feature.
 static bool write(const char *path, float *host, fault *why) {
     const sphere_set set = over(host);
-    return sphere_file_write(path, &set, why);
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    fprintf(file.stream, "spheres 1\n%" PRId64 " %d\n", set.count, set.channels);
+    for (int64_t i = 0; i < set.count; i++)
+        for (int k = 0; k < 5 + set.channels; k++)
+            fprintf(file.stream, "%.9g%c", value_at(&set, i, k), k < 4 + set.channels ? ' ' : '\n');
+    return output_file_commit(&file, why);
 }
 
 static void describe(json_writer *json) {

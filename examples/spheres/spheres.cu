@@ -335,3 +335,53 @@ void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, l
         }));
     });
 }
+
+// ---- memory
+
+namespace {
+
+template <typename T>
+void allocate(T **array, size_t count) {
+    *array = static_cast<T *>(device_allocate(count * sizeof(T)));
+}
+
+} // namespace
+
+sphere_set sphere_set_over(float *block, int64_t count, int channels) {
+    return {count, channels, block, block + 3 * count, block + 4 * count, block + 5 * count};
+}
+
+sphere_set sphere_set_on_device(const sphere_set *host) {
+    const size_t values = size_t(host->count) * size_t(5 + host->channels);
+    float *block;
+    allocate(&block, values);
+    device_upload(block, host->center, values * sizeof *block);
+    return sphere_set_over(block, host->count, host->channels);
+}
+
+sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *camera,
+                               const sphere_blend *blend) {
+    const size_t pixels = size_t(camera->width) * size_t(camera->height);
+    const size_t values = pixels * size_t(set->channels);
+    sphere_frame out = {};
+    out.set = *set, out.camera = *camera, out.blend = *blend;
+    allocate(&out.views, size_t(set->count));
+    allocate(&out.list, pixels * size_t(blend->kept));
+    allocate(&out.list_length, pixels);
+    allocate(&out.color, values);
+    allocate(&out.total, pixels);
+    allocate(&out.color_gradient, values);
+    out.moments = sum_memory_open(set->count, SPHERES_MOMENTS + set->channels);
+    return out;
+}
+
+void sphere_frame_close(sphere_frame *frame) {
+    device_free(frame->views);
+    device_free(frame->list);
+    device_free(frame->list_length);
+    device_free(frame->color);
+    device_free(frame->total);
+    device_free(frame->color_gradient);
+    sum_memory_close(&frame->moments);
+    *frame = {};
+}

@@ -85,18 +85,9 @@ void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, l
 // Adjoint of the projection: from the moments writes the gradient of every parameter.
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient);
 
-// ---- the memory of a sphere_set: one block, which begins at `center`
-
-// The set over a block of count * (5 + channels) floats, on the host or on the device.
+// The set over a block of count * (5 + channels) floats, on the host or on the device, which begins at `center`.
 sphere_set sphere_set_over(float *block, int64_t count, int channels);
-bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
-void sphere_set_close(sphere_set *host);                                        // harmless twice
 // A copy in memory of device_allocate.
 sphere_set sphere_set_on_device(const sphere_set *host);
-
-// ---- spheres in a text file: the line "spheres 1", a line with count and channels, then a line for each sphere:
-// centre, logarithm of the radius, logit of the opacity, feature
-
-bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 
 C_LINKAGE_END

@@ -31,18 +31,19 @@ FRAMES = {"libfailing_malloc.so": "2", "libfailing_reads.so": "12"}
 MAY_GO_ON = ("train", "resume", "ranks", "ranks resume")
 
 
-# In place of COLMAP and ffmpeg: a model of three views, its points, frames; a video that is what ffmpeg was given.
-TOOLS = {"colmap": """[ "$2" = -h ] && exit 0
+# In place of COLMAP: a model of three views.
+COLMAP = """#!/bin/sh
+[ "$2" = -h ] && exit 0
 command=$1 input=${0%/*}/../model
 while [ $# -gt 1 ]; do shift; [ "$1" = --output_path ] && out=$2; done
 case $command in
 mapper) mkdir "$out/0" && cp "$input"/*.txt "$out/0" ;;
 esac
-"""}
+"""
 
 
 def run(program, arguments, folder, preload, at):
-    tools = f"{folder.parent / 'data/bin'}:" if arguments[:1] in (["poses"], ["render"]) else ""
+    tools = f"{folder.parent / 'data/bin'}:" if arguments[:1] == ["poses"] else ""
     environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES[pathlib.Path(preload).name],
                        PATH=tools + os.environ["PATH"])
     process = subprocess.Popen([program, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -128,9 +129,8 @@ def commands(program, data, steps=4):
     (data / "pointless/points3D.txt").unlink()
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"
     (data / "bin").mkdir()
-    for name, text in TOOLS.items():
-        (data / "bin" / name).write_text("#!/bin/sh\n" + text)
-        (data / "bin" / name).chmod(0o755)
+    (data / "bin/colmap").write_text(COLMAP)
+    (data / "bin/colmap").chmod(0o755)
     (data / "model").mkdir()
     (data / "model/cameras.txt").write_text("1 PINHOLE 16 16 20 20 8 8\n")
     (data / "model/images.txt").write_text("".join(f"{i} 1 0 0 0 0 0 4 1 {i}.png\n\n" for i in (1, 2, 3)))
@@ -198,8 +198,6 @@ def main():
             if output:
                 (folder / output).write_bytes(OLD)
             (folder / "link.ply").symlink_to("out.ply")
-            if name == "points":
-                shutil.copytree(top / "data/pointless", folder / "pointless")
             own = str(pathlib.Path(program).parent / "train") if name == "library" else program # the example of libdistwar_train
             result = run(own, arguments, folder, preload, at)
             size = len((folder / output).read_bytes()) if output else 1

@@ -29,7 +29,7 @@ ROOMS = { # its folder, with all folders in it but those of other rooms; the roo
     "spheres": ("examples/spheres", "library device common"),
     "cubemap": ("examples/cubemap", "library device common")}
 FOLDERS = { # files of common beside its folders are below them
-    "common": {"files": "", "images": "files", "cli": "files", "gpu": "", "strategies": "files",
+    "common": {"files": "", "images": "files", "cli": "files", "gpu": "", "strategies": "files cli",
                "fit": "files images cli gpu strategies"},
     "program": {"measure": "", "demo": "", "record": "measure", "live": "measure record",
                 "commands": "measure demo record live", "dsplat.c": "commands"}}

@@ -292,48 +292,38 @@ static void command_bash(const command_spec *command) {
     printf("--help\" ;;\n");
 }
 
-// What is printed before, for and after the commands. In texts %n, %v, %s and %e stand for the program's name, version,
-// summary and examples, %c for its commands.
-typedef struct description {
-    const char *name, *begin, *end;
-    void (*command)(const command_spec *command); // in place of --help; prints all options
-} description;
+// In place of --help: prints all options. NULL: --help prints the help.
+static void (*described)(const command_spec *command);
 
-static const description forms[] = {
-    {"man",
-     ".TH \"%n\" 1 \"\" \"%n %v\"\n.SH NAME\n%n \\- %s\n.SH SYNOPSIS\n.B %n\n.I COMMAND\n[arguments]\n"
-     ".SH COMMANDS\n",
-     ".SH EXAMPLES\n.nf\n%e.fi\n", command_man},
-    {"bash",
-     "# Completes the commands, options and files of %n in bash.\n_%n() {\n    local word=$2 options=\n"
-     "    if ((COMP_CWORD == 1)); then\n"
-     "        COMPREPLY=($(compgen -W \"%chelp --help --version\" -- \"$word\"))\n        return\n    fi\n"
-     "    case ${COMP_WORDS[1]}:$3 in\n",
-     "    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-     "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%n %n\n",
-     command_bash}};
-
-static void print_form(const char *text, const program_spec *program) {
-    const program_command *c = program->commands;
-    for (; *text; text++) {
-        if (*text != '%') {
-            putchar(*text);
-            continue;
-        }
-        switch (*++text) {
-        case 'e':
-            print_troff(program->examples);
-            break;
-        case 'c':
-            for (; c->name; c++) printf("%s ", c->name);
-            break;
-        default:
-            fputs(*text == 'n' ? program->name : *text == 'v' ? program->version : program->summary, stdout);
-        }
-    }
+static void describe_commands(const program_spec *program, void (*form)(const command_spec *command)) {
+    described = form;
+    for (const program_command *c = program->commands; c->name; c++)
+        c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
+    described = NULL;
 }
 
-static const description *described; // NULL: --help prints the help
+static void print_man_page(const program_spec *p) {
+    printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
+           ".SH COMMANDS\n",
+           p->name, p->name, p->version, p->name, p->summary, p->name);
+    describe_commands(p, command_man);
+    printf(".SH EXAMPLES\n.nf\n");
+    print_troff(p->examples);
+    printf(".fi\n");
+}
+
+static void print_completions(const program_spec *p) {
+    printf("# Completes the commands, options and files of %s in bash.\n_%s() {\n    local word=$2 options=\n"
+           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
+           p->name, p->name);
+    for (const program_command *c = p->commands; c->name; c++) printf("%s ", c->name);
+    printf(
+        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
+    describe_commands(p, command_bash);
+    printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
+           p->name, p->name);
+}
 
 // ---- a command line
 
@@ -397,7 +387,7 @@ static bool parse(const command_spec *command, int argc, char **argv, const char
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *help = true;
             if (described)
-                described->command(command);
+                described(command);
             else
                 print_help(command, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
             return true;
@@ -468,18 +458,6 @@ bool json_is_possible(const char *path, fault *why) {
 
 // ---- a program
 
-static bool describe_program(const program_spec *program, const char *form) {
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(form, forms[i].name) == 0) described = &forms[i];
-    if (!described) return false;
-    print_form(described->begin, program);
-    for (const program_command *c = program->commands; c->name; c++)
-        c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
-    print_form(described->end, program);
-    described = NULL;
-    return true;
-}
-
 #ifdef DISTWAR_SIMT
 static const char backend[] = "simt";
 #else
@@ -518,8 +496,13 @@ static int run(const program_spec *program, int argc, char **argv) {
         printf("%s %s (%s)\n", program->name, program->version, backend);
         return EXIT_SUCCESS;
     }
-    if (strcmp(argv[1], "--describe") == 0 && argc == 3 && describe_program(program, argv[2]))
-        return EXIT_SUCCESS;
+    if (strcmp(argv[1], "--describe") == 0 && argc == 3) {
+        const bool man = strcmp(argv[2], "man") == 0;
+        if (man || strcmp(argv[2], "bash") == 0) {
+            (man ? print_man_page : print_completions)(program);
+            return EXIT_SUCCESS;
+        }
+    }
     return run_command(program, argc - 1, argv + 1);
 }
 

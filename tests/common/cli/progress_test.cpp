@@ -89,29 +89,24 @@ TEST_F(Progress, ShowsALineOnATerminal) {
     EXPECT_EQ(text(), "\r\033[K");
 }
 
-TEST_F(Progress, CountsToTheTimeLimit) {
-    bar.time_limit = 70;
-    progress_show(&bar, 20, 0.125);
-    EXPECT_EQ(text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:01:00 left");
-    bar.started = seconds_now() - 10; // reading took a while
-    progress_show(&bar, 2980, 0.125); // all steps are done before
-    EXPECT_EQ(text(), "\r\033[Ktrain 2980/3000  loss 0.12500  298.0/s  0:00:00 left");
-    bar.time_limit = 5; // the last step takes longer
-    bar.started = seconds_now() - 10;
-    progress_show(&bar, 20, 0.125);
-    EXPECT_EQ(text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:00:00 left");
-}
-
-TEST_F(Progress, ARateIsOfThisRun) {
-    bar.before = 1000;
-    progress_show(&bar, 1020, NAN); // and no loss
-    EXPECT_EQ(text(), "\r\033[Ktrain 1020/3000  2.0/s  0:16:30 left");
-}
-
-TEST_F(Progress, SaysNothingBeforeTheFirstStep) {
+TEST_F(Progress, CountsToTheEndOrTheTimeLimit) {
+    const struct {
+        double time_limit;
+        int64_t before, done;
+        double loss;
+        const char *line;
+    } rows[] = {{0, 0, 0, 0, "0/3000  loss 0.00000  0.0/s"}, // no rate yet, so no time left either
+                {70, 0, 20, 0.125, "20/3000  loss 0.12500  2.0/s  0:01:00 left"},
+                {70, 0, 2980, 0.125, "2980/3000  loss 0.12500  298.0/s  0:00:00 left"}, // done before
+                {5, 0, 20, 0.125, "20/3000  loss 0.12500  2.0/s  0:00:00 left"}, // the last step takes longer
+                {0, 1000, 1020, NAN, "1020/3000  2.0/s  0:16:30 left"}};         // of this run, and no loss
     progress_end(&bar);
-    progress_show(&bar, 0, 0.0); // no rate yet, so no time left either
-    EXPECT_EQ(text(), "\r\033[Ktrain 0/3000  loss 0.00000  0.0/s");
+    for (const auto &row : rows) {
+        progress_begin(&bar, "train", 3000);
+        bar.started -= 10, bar.time_limit = row.time_limit, bar.before = row.before;
+        progress_show(&bar, row.done, row.loss);
+        EXPECT_EQ(text(), std::string("\r\033[Ktrain ") + row.line);
+    }
 }
 
 } // namespace

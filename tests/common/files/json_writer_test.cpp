@@ -99,13 +99,4 @@ TEST_F(Json, TextIsEscapedAndUtf8) {
             std::string("{\n  \"text\": \"") + c.expected + "\"\n}\n");
 }
 
-TEST_F(Json, AnUnwritablePlaceIsSaid) {
-    path = folder / "no/folder/value.json";
-    EXPECT_FALSE(json_save(
-        path.c_str(), [](json_writer *json, const void *) { json_put_integer(json, "one", 1); }, nullptr,
-        &why));
-    EXPECT_TRUE(contains(why, path)) << why.text;
-    EXPECT_EQ(folder.entries(), 0u);
-}
-
 } // namespace

@@ -5,11 +5,6 @@
 
 namespace {
 
-std::string transforms(const std::string &first, const std::string &rest = "") {
-    return "{\"fl_x\":36,\"w\":40,\"h\":28,\"frames\":[{\"file_path\":\"" + first +
-           "\",\"transform_matrix\":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}" + rest + "]}";
-}
-
 class BadInput : public Program {
   protected:
     void write(const char *name, const std::string &text) const {
@@ -24,7 +19,8 @@ class BadInput : public Program {
     }
     void as_transforms() const {
         fs::remove_all(at("data") / "sparse");
-        write("transforms.json", transforms("images/photo0.png"));
+        write("transforms.json", R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/photo0.png",)"
+                                 R"("transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})");
     }
     void expect_refusal(const std::string &line, const std::vector<std::string> &parts, size_t files) {
         const outcome run = dsplat(line);
@@ -122,18 +118,6 @@ TEST_F(BadInput, DataIsNotOverwritten) {
         spares_behind_link(train + " --holdout 0", file);
     // What is no part of the data may be in its folder.
     done("eval @scene.ply --cameras @data --json @data/" + photo);
-}
-
-TEST_F(BadInput, MissingPicturesOfTransformsAreCountedOnce) {
-    write_colmap(at("data"), 5);
-    as_transforms();
-    const std::string pose = "\",\"transform_matrix\":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}";
-    write("transforms.json", transforms("images/photo0.png",
-                                        ",{\"file_path\":\"x.png" + pose + ",{\"file_path\":\"y.png" + pose));
-    const outcome run = done("train @data -o @scene.ply --iterations 1 --random 9 --holdout 0");
-    EXPECT_EQ(run.err, "dsplat: " + at("data").string() +
-                           ": 2 of 3 views have no picture and are skipped (the first: 'x.png')\n");
-    EXPECT_CONTAINS(run.out, "1 view to train on");
 }
 
 TEST_F(BadInput, AFullDiskLeavesTheOldFile) {

@@ -53,21 +53,6 @@ TEST_F(Generate, IsDataOfAnObject) {
     dataset_close(&data);
 }
 
-// Both are drawn by the seed.
-TEST_F(Generate, BackgroundsAndRetirementAreAPartOfTraining) {
-    done("generate @data --views 3 --test-views 1 --size 16 --gaussians 1000");
-    const std::string train = "train @data --random 60 --max-gaussians 90 --iterations 24 --reproducible"
-                              " --schedule from=2,every=4,retire=8 --retire 0 -o ";
-    done(train + "@plain.ply");
-    const std::string plain = contents(at("plain.ply"));
-    for (const std::string more :
-         {" --random-background", " --retire 1"}) { // of these at most three quarters
-        for (const char *name : {"@one.ply", "@again.ply"}) done(train + name + more);
-        EXPECT_FALSE(contents(at("one.ply")) == plain) << more;
-        EXPECT_TRUE(contents(at("one.ply")) == contents(at("again.ply"))) << more;
-    }
-}
-
 TEST_F(Generate, ShowsItsScene) {
     make("data");
     EXPECT_GT(psnr("@data/scene.ply --cameras @data --background 1,1,1"), 45);

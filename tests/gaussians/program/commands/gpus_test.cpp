@@ -1,12 +1,125 @@
 // SPDX-License-Identifier: MIT
-// dsplat train --gpus: steps, failures.
-#include "gpus_run.h"
+// Training on several GPUs, from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
+// hosts, what is said of held-out views; and the start by stereo. Ranks of processes use fake_nccl.c, so only simt has them.
+#include "program_run.h"
+#include "density.h"
+#include "ways.h"
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 namespace {
 
+class OnGpus : public Program {
+  protected:
+    // A command of training; of an option that is there twice the last counts.
+    static std::string train(int gpus, const std::string &more = "") {
+        return "train @data -o @scene.ply --gpus " + std::to_string(gpus) +
+               " --iterations 12 --holdout 5 --seed 7 " + more;
+    }
+    fs::path checkpoint() const { return at("scene.ply.checkpoint"); }
+    std::string scene_of(int gpus, const std::string &more) const {
+        const outcome got = done(train(gpus, more));
+        EXPECT_NE(got.out.find("scene "), std::string::npos) << got.out;
+        return contents(at("scene.ply"));
+    }
+};
+
+// With a view a step, an average from step 10. Growth from 130 to 200: by relocation, noise, penalties; by splits, with
+// corrected colours.
+const std::string growth = " --max-gaussians 200 --random 130 --reproducible"
+                           " --schedule from=1,until=9,every=4,average=1",
+                  growing = growth + " --density mcmc", splitting = growth + " --density split";
+// The same with retirement every 4 steps.
+const std::string retiring = " --retire 0.5 --schedule from=1,until=9,every=4,average=1,retire=4";
+
+// The second photograph has another size, and a camera of its own.
+void write_two_sizes(const fs::path &folder) {
+    const int taller = photo_height + 4;
+    write_colmap(folder, 30);
+    bytes(folder / "sparse/0/cameras.bin")
+        << uint64_t(2) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
+        << 36.0 << photo_width / 2.0 << photo_height / 2.0 << uint32_t(2) << int32_t(1)
+        << uint64_t(photo_width) << uint64_t(taller) << 36.0 << 36.0 << photo_width / 2.0 << taller / 2.0;
+    std::fstream images(folder / "sparse/0/images.bin", std::ios::in | std::ios::out | std::ios::binary);
+    constexpr int before_camera = 4 + 7 * 8, record = before_camera + 4 + sizeof "photo0.png" + 8;
+    const uint32_t camera = 2;
+    images.seekp(8 + record + before_camera);
+    images.write(reinterpret_cast<const char *>(&camera), sizeof camera);
+    image picture;
+    fault why;
+    ASSERT_TRUE(image_open(&picture, photo_width, taller, 3, &why)) << why.text;
+    ASSERT_TRUE(image_write_png((folder / "images/photo1.png").c_str(), &picture, &why)) << why.text;
+    image_close(&picture);
+}
+
 using Gpus = OnGpus;
 
+TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
+    write_colmap(at("data"), 30);
+    const std::string excludes = "--gpus excludes --";
+    refuses({{train(0, "--nccl 2"), 2, "--nccl needs --gpus"},
+             {train(2, "--view"), 2, excludes + "view: the page shows the Gaussians of one GPU"},
+             {train(2, "--depth maps"), 2, excludes + "depth: "},
+             {train(2, "--refine-poses"), 2, excludes + "refine-poses: "},
+             {train(2, "--density adaptive"), 2, excludes + "density adaptive: "},
+             {"render scene.ply -o scene.png --gpus 2", 2, "--gpus"}});
+    const outcome without = dsplat(train(1, "--nccl /nowhere/libnccl.so.2"));
+    EXPECT_EQ(without.code, 1);
+    EXPECT_CONTAINS(without.err,
+                    "dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2");
+}
+
+// ---- the start by stereo
+
+class StereoStart : public OnGpus {
+  protected:
+    // 80 are wanted: so many that there may be no more Gaussians.
+    void SetUp() override {
+        OnGpus::SetUp();
+        write_colmap(at("data"), 90);
+        bytes(at("data") / "sparse/0/points3D.bin") << uint64_t(0);
+    }
+    const std::string options = "--max-gaussians 80 --schedule from=1,every=4 --reproducible";
+};
+
+TEST_F(StereoStart, SaysWhatItHasFound) {
+    const std::string found = done(train(1, options)).out;
+    EXPECT_CONTAINS(found, " points by stereo; stereo found ");
+    EXPECT_CONTAINS(found, " in 4 views, "); // one of five is held out
+    EXPECT_CONTAINS(found, "density control split");
+}
+
+TEST_F(StereoStart, AskedForRandomPointsStayRandom) {
+    for (const char *more : {" --random 50", " --refine-poses"}) {
+        const std::string random = done(train(1, options + more)).out;
+        EXPECT_EQ(random.find("stereo"), std::string::npos) << random;
+        EXPECT_CONTAINS(random, " random points");
+        EXPECT_CONTAINS(random, "density control mcmc");
+    }
+}
+
+TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
+    const std::string whole = scene_of(1, options), saving = options + " --checkpoint-every 7";
+    EXPECT_TRUE(scene_of(2, options) == whole) << "threads";
+    EXPECT_TRUE(scene_of(1, saving) == whole);
+    EXPECT_TRUE(scene_of(1, saving + " --resume @scene.ply.checkpoint") == whole);
+#ifdef FAKE_NCCL
+    EXPECT_TRUE(scene_of(2, options + " --nccl " FAKE_NCCL) == whole) << "processes";
+#endif
+}
+
 #ifdef DISTWAR_SIMT
+
 // Both trainers: learning rates, penalties, noise and steps of Adam with several views. Without relocation, which draws
 // other Gaussians after other rounding. 12 views are whole steps; one GPU without ranks may end with a smaller one.
 TEST_F(Gpus, TwoRanksAndOneAgreeOnSteps) {
@@ -36,38 +149,469 @@ TEST_F(Gpus, TwoRanksAndOneAgreeOnSteps) {
     }
 }
 
-TEST_F(Gpus, ARankThatFailsEndsTheRun) {
-    write_colmap(at("data"), 30);
-    setenv("FAKE_NCCL_BREAKS", "1,40", 1);
-    const outcome got = dsplat(train(3, "--random 130 --nccl " FAKE_NCCL));
-    unsetenv("FAKE_NCCL_BREAKS");
-    EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err.find("dsplat: rank 1: "), 0u) << got.err;
-    EXPECT_CONTAINS(got.err, ": unhandled cuda error");
-    EXPECT_FALSE(fs::exists(at("scene.ply")));
-}
-
 TEST_F(Gpus, BadDataIsSaidOnce) {
     const outcome got = dsplat(train(2));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
 }
 
-#endif
+// ---- the same scene
 
-TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
-    write_colmap(at("data"), 30);
-    const std::string excludes = "--gpus excludes --";
-    refuses({{train(0, "--nccl 2"), 2, "--nccl needs --gpus"},
-             {train(2, "--view"), 2, excludes + "view: the page shows the Gaussians of one GPU"},
-             {train(2, "--depth maps"), 2, excludes + "depth: "},
-             {train(2, "--refine-poses"), 2, excludes + "refine-poses: "},
-             {train(2, "--density adaptive"), 2, excludes + "density adaptive: "},
-             {"render scene.ply -o scene.png --gpus 2", 2, "--gpus"}});
-    const outcome without = dsplat(train(1, "--nccl /nowhere/libnccl.so.2"));
-    EXPECT_EQ(without.code, 1);
-    EXPECT_CONTAINS(without.err,
-                    "dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2");
+class GpuTraining : public OnGpus {
+  protected:
+    struct row {
+        std::string options;
+        int gpus, then; // ranks that save, and that go on
+        int every;      // iterations between checkpoints
+        std::vector<int> others;
+        bool processes;
+    };
+    // As on one GPU, with a checkpoint that another number of ranks goes on from.
+    void expect_the_same(const row &r) const {
+        write_colmap(at("data"), 30);
+        const std::string whole = scene_of(1, r.options);
+        ASSERT_GT(whole.size(), 150 * 248u) << "it has not grown from 130 rows of 248 bytes: " << r.options;
+        for (const int gpus : r.others) EXPECT_TRUE(scene_of(gpus, r.options) == whole) << gpus << r.options;
+        if (r.processes) {
+            EXPECT_TRUE(scene_of(2, r.options + " --nccl " FAKE_NCCL) == whole) << "2 processes" << r.options;
+        }
+        const std::string saving = r.options + " --checkpoint-every " + std::to_string(r.every);
+        EXPECT_TRUE(scene_of(r.gpus, saving) == whole) << "it saves" << r.options;
+        ASSERT_TRUE(fs::exists(checkpoint()));
+        for (const auto &file : fs::directory_iterator(folder))
+            EXPECT_NE(file.path().filename().string().find("scene.ply.checkpoint."), 0u)
+                << "one file: " << file.path();
+        EXPECT_TRUE(scene_of(r.then, saving + " --resume @scene.ply.checkpoint") == whole)
+            << r.gpus << " then " << r.then << r.options;
+        fs::remove(checkpoint());
+    }
+};
+
+TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
+    const row rows[] = {{growing + " --batch 1", 2, 3, 7, {4}, true},
+                        {splitting + " --batch 1", 3, 1, 7, {2}, false},
+                        {splitting + " --batch 3", 4, 2, 5, {3}, true},
+                        {growing + " --batch 3", 1, 4, 5, {2, 3}, false}};
+    for (const row &r : rows) expect_the_same(r);
 }
+
+// Every option that adds to the loss or to what is trained.
+TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
+    const std::string rare = " --density mcmc --retire 0.5 --schedule "
+                             "from=1,until=9,every=4,average=1,retire=4,dropout=0.3 --batch 1",
+                      drawn = " --random-background --batch 2";
+    const row rows[] = {{splitting + " --random-background --batch 3", 3, 4, 5, {2}, false},
+                        {splitting + rare, 3, 4, 5, {2}, false},
+                        {growing + retiring + drawn, 2, 3, 5, {}, false},
+                        {splitting + retiring + drawn, 3, 2, 5, {}, false}};
+    for (const row &r : rows) expect_the_same(r);
+    for (const std::string &way : {growing, splitting})
+        EXPECT_FALSE(scene_of(1, way + drawn) == scene_of(1, way + drawn + retiring)) << "nothing retires";
+    EXPECT_FALSE(scene_of(1, growing + drawn) == scene_of(1, growing + " --batch 2")) << "one background";
+}
+
+// Rank 0's clock counts for all.
+TEST_F(GpuTraining, KeepToABudget) {
+    write_colmap(at("data"), 30);
+    const outcome got = done("train @data -o @scene.ply --gpus 2 --budget 2s --sh-degree 0");
+    double seconds = 0;
+    const size_t line = got.out.find("training ");
+    ASSERT_NE(line, std::string::npos) << got.out;
+    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d iterations in %lf s", &seconds), 1) << got.out;
+#ifdef DISTWAR_SANITIZE // a step takes long
+    EXPECT_NEAR(seconds, 2, 1);
+#else
+    EXPECT_NEAR(seconds, 2, 0.5);
+#endif
+}
+
+// Pictures of two sizes, the smaller made as large as the larger, and at first a quarter or half as large.
+TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
+    write_two_sizes(at("data"));
+    for (const char *batch : {" --batch 1", " --batch 3"}) {
+        const std::string first = scene_of(1, splitting + batch);
+        for (const int gpus : {2, 3})
+            EXPECT_TRUE(scene_of(gpus, splitting + batch) == first) << gpus << batch;
+    }
+    fs::remove_all(at("data"));
+    done("generate @data --views 4 --test-views 1 --size 128 --gaussians 1000");
+    const std::string small = "--iterations 8 --sh-degree 0 --random 200 --reproducible --resolutions ";
+    const std::string first = scene_of(1, small + "2:50:2");
+    EXPECT_FALSE(first == scene_of(1, small + "none"));
+    for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, small + "2:50:2") == first) << gpus;
+}
+
+// None must be one that does nothing on ranks.
+TEST_F(GpuTraining, EveryDensityControlIsTheSame) {
+    write_colmap(at("data"), 30);
+    const size_t least = scene_of(1, growth + " --density none").size();
+    for (int kind = 0; kind < DENSITY_KINDS; kind++) {
+        if (kind == DENSITY_ADAPTIVE) continue; // refused
+        const std::string options = growth + " --batch 3 --density " + density_method_of(kind)->name;
+        const std::string scene = scene_of(2, options);
+        EXPECT_TRUE(scene_of(1, options) == scene) << options;
+        EXPECT_EQ(scene.size() != least, kind != DENSITY_NONE) << options << " adds or removes some";
+    }
+    // What is chosen is the same without --gpus, but for the order of sums.
+    const size_t chosen = scene_of(2, "--schedule from=1,every=4").size();
+    EXPECT_EQ(scene_of(1, "--schedule from=1,every=4").size(), chosen);
+}
+
+class MemoryOfGpus : public OnGpus {
+  protected:
+    // The options with memory for one photograph: too little is refused with a number of MB, to which `more` are added.
+    std::string little(int gpus, const std::string &options, double *least) const {
+        const outcome refused = dsplat(train(gpus, options + " --memory 0.001"));
+        *least = NAN;
+        const size_t text = refused.err.find(" take ");
+        EXPECT_EQ(refused.code, 1) << refused.err;
+        if (text != std::string::npos) sscanf(refused.err.c_str() + text, " take %lf MB", least);
+        EXPECT_GT(*least, 0) << refused.err;
+        *least += 0.004;
+        return options + " --memory " + std::to_string(*least);
+    }
+    // A run on a GPU that has so many MB.
+    outcome with_megabytes(double megabytes, int gpus, const std::string &options) const {
+        setenv("SIMT_MEMORY", std::to_string(megabytes).c_str(), 1);
+        const outcome got = dsplat(train(gpus, options));
+        unsetenv("SIMT_MEMORY");
+        return got;
+    }
+    double least = 0;
+};
+
+// Photographs that come and go, also where a GPU has no more memory than training may take.
+TEST_F(MemoryOfGpus, IsNoMoreThanTrainingMayTake) {
+    write_colmap(at("data"), 30);
+    for (const char *batch : {" --batch 1", " --batch 3"}) {
+        const std::string whole = scene_of(1, splitting + batch),
+                          options = little(1, splitting + batch, &least);
+        EXPECT_EQ(with_megabytes(least, 1, options).code, 0);
+        EXPECT_TRUE(contents(at("scene.ply")) == whole);
+        EXPECT_TRUE(scene_of(2, little(2, splitting + batch, &least)) == whole) << "ranks share this GPU";
+        // The number is what training takes: seven tenths of it do not suffice.
+        const std::string larger =
+            little(1, splitting + batch + " --random 3000 --max-gaussians 4000", &least);
+        const outcome fits = with_megabytes(least, 1, larger);
+        EXPECT_EQ(fits.code, 0) << least << fits.err;
+        EXPECT_EQ(with_megabytes(0.7 * least, 1, larger).code, 1) << least;
+    }
+    const outcome full = with_megabytes(0.15, 1, splitting);
+    EXPECT_EQ(full.code, 1);
+    EXPECT_CONTAINS(full.err, "bytes left");
+    EXPECT_CONTAINS(full.out, "MB that are free: --max-gaussians ");
+}
+
+// 60 photographs of 30 kB, on a GPU that has 1 MB for them.
+TEST_F(MemoryOfGpus, PhotographsAreUploadedByStepsWhereItDoesNotHoldAll) {
+    done("generate @data --views 60 --test-views 1 --size 100 --gaussians 1000");
+    const std::string options = "--random 100 --max-gaussians 100 --density none --batch 1 --reproducible",
+                      scene = scene_of(1, options);
+    little(1, options, &least);
+    const outcome by_steps = with_megabytes(least + 1, 1, options);
+    ASSERT_EQ(by_steps.code, 0) << by_steps.err;
+    EXPECT_CONTAINS(by_steps.out, "photographs are uploaded when a step needs them");
+    EXPECT_TRUE(contents(at("scene.ply")) == scene);
+}
+
+// Each rank checks the file that it reads, and one message tells.
+TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
+    write_colmap(at("data"), 30);
+    for (const char *seed : {"5", "7"}) {
+        scene_of(2, splitting + " --checkpoint-every 7 --seed " + seed);
+        fs::rename(checkpoint(), at("saved"s.append(seed).c_str()));
+    }
+    scene_of(3, splitting + " --resume @saved7");
+    fs::remove(at("scene.ply"));
+    fs::resize_file(at("saved7"), fs::file_size(at("saved7")) / 2);
+    std::ofstream(at("saved.a0"), std::ios::binary)
+        << "SPLATROW" + std::string(1000, '\0'); // what earlier versions wrote on several GPUs
+    const auto resumed = [&](const char *name) { return train(2, splitting + " --resume @" + name); };
+    refuses({{resumed("saved7"), 1, "saved7: truncated or damaged"},
+             {resumed("saved.a0"), 1,
+              "saved.a0: a part of a checkpoint that an earlier dsplat wrote on several GPUs"},
+             {resumed("nothing"), 1, "nothing: cannot open"},
+             {resumed("saved5"), 1, "written by a run with --seed 5; this run has --seed 7"}});
+}
+
+class Killed : public OnGpus {
+  protected:
+    static bool has_ended(pid_t child) { // `ended` still gives its status
+        siginfo_t info = {};
+        EXPECT_EQ(waitid(P_PID, id_t(child), &info, WEXITED | WNOHANG | WNOWAIT), 0);
+        return info.si_pid == child;
+    }
+    static void pause_for(double seconds) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    }
+};
+
+TEST_F(Killed, SignalsSaveAndEndIt) {
+    write_colmap(at("data"), 30);
+    for (const std::string ranks : {"", " --nccl " FAKE_NCCL}) // threads, processes
+        for (const int signal : {SIGINT, SIGTERM}) {
+            const pid_t child = background(train(2, "--iterations 1000000 --checkpoint-every 1" + ranks));
+            for (int n = 0; n < 3000 && !fs::exists(checkpoint()); n++) pause_for(0.01);
+            kill(child, signal);
+            const outcome got = ended(child, at("out"), at("err"));
+            EXPECT_EQ(got.code, 128 + signal) << got.err;
+            EXPECT_CONTAINS(got.err, "--resume " + checkpoint().string());
+            EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
+            fs::remove(at("scene.ply"));
+            fs::remove(checkpoint());
+        }
+}
+
+// Killed wherever it may be, also between the files of a checkpoint.
+TEST_F(Killed, TheLastCheckpointIsIntact) {
+    write_colmap(at("data"), 20);
+    const std::string options =
+        splitting + " --iterations 36 --sh-degree 0 --schedule from=1,until=30,every=4,average=1";
+    const std::string whole = scene_of(1, options),
+                      saving = options + " --checkpoint-every 1 --nccl " FAKE_NCCL,
+                      resuming = saving + " --resume @scene.ply.checkpoint";
+    const auto saved = [&] { // iterations
+        const std::string file = fs::exists(checkpoint()) ? contents(checkpoint()) : "";
+        int64_t iterations = 0;
+        if (file.size() > 64) memcpy(&iterations, file.data() + 56, sizeof iterations); // of its place
+        return iterations;
+    };
+    int kills = 0;
+    for (int tries = 0; kills < 6 && tries < 18; tries++) {
+        const int64_t before = saved();
+        const pid_t child = background(train(2 + kills % 2, before > 0 ? resuming : saving));
+        for (int k = 0; k < 6000 && saved() < before + 1 + kills % 4 && !has_ended(child); k++)
+            pause_for(0.005);
+        pause_for(0.003 * kills);
+        kill(-child, SIGKILL);
+        const outcome got = ended(child, at("out"), at("err"));
+        if (got.code == 0) { // on a busy machine it may end before this process runs again: from the start
+            fs::remove(checkpoint());
+            continue;
+        }
+        ASSERT_GT(saved(), before) << got.err;
+        ASSERT_EQ(got.code, -SIGKILL) << got.err;
+        kills++;
+    }
+    ASSERT_EQ(kills, 6);
+    EXPECT_TRUE(scene_of(3, resuming) == whole);
+}
+
+// The line of the held-out views, and that of `dsplat eval`.
+TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
+    write_colmap(at("data"), 30);
+    std::string first;
+    for (const int gpus : {1, 3}) {
+        const outcome got =
+            done(train(gpus, growing + " --holdout 2 --batch 3 --log @log --report @report --eval-every 5 "
+                                       "--checkpoint-every 6 --write-cameras @cameras"));
+        const size_t place = got.out.find("held out   PSNR ");
+        ASSERT_NE(place, std::string::npos) << got.out;
+        const std::string line = got.out.substr(place, got.out.find('\n', place) - place);
+        if (first.empty()) first = line;
+        EXPECT_EQ(line, first);
+        const outcome eval = done("eval @scene.ply --cameras @data --holdout 2");
+        std::istringstream mean(eval.out.substr(eval.out.find("mean")));
+        std::string word, psnr, ssim;
+        mean >> word >> psnr >> ssim;
+        EXPECT_EQ(line, "held out   PSNR " + psnr + " dB, SSIM " + ssim);
+        const std::string log = contents(at("log"));
+        const auto lines = [&](const std::string &event) {
+            size_t n = 0;
+            for (size_t i = log.find("\"event\": \"" + event); i != std::string::npos;
+                 i = log.find("\"event\": \"" + event, i + 1))
+                n++;
+            return n;
+        };
+        EXPECT_EQ(lines("start"), 1u) << log;
+        EXPECT_EQ(lines("step"), 4u) << log;       // after each step of 3 views
+        EXPECT_EQ(lines("evaluation"), 2u) << log; // after 6 and 12
+        EXPECT_EQ(lines("checkpoint"), 2u) << log;
+        EXPECT_EQ(lines("end"), 1u) << log;
+        EXPECT_NE(contents(at("report") / "index.html").find("worst: "), std::string::npos);
+        EXPECT_TRUE(fs::exists(at("cameras")));
+    }
+}
+
+// ---- whole scenes on each rank
+
+// Without --reproducible each rank has the whole scene where it is small.
+class WholeScenes : public OnGpus {
+  protected:
+    // Adam takes gradients of nearly 0 for whole steps.
+    static constexpr double small_difference = 4e-3;
+    outcome trained(int gpus, const std::string &more) const {
+        const outcome got = done(train(gpus, more));
+        for (const char *said : {"each has the whole scene", "short for several GPUs: one GPU may be faster"})
+            EXPECT_EQ(got.out.find(said) != std::string::npos, gpus > 1) << got.out;
+        return got;
+    }
+    std::vector<float> values_of_scene() const {
+        const std::string file = contents(at("scene.ply"));
+        const size_t begin = file.find("end_header") + sizeof "end_header";
+        std::vector<float> values((file.size() - begin) / sizeof(float));
+        memcpy(values.data(), file.data() + begin, values.size() * sizeof(float));
+        return values;
+    }
+    static double last_loss(const outcome &of) {
+        double loss = NAN;
+        const size_t line = of.out.find("loss ");
+        if (line != std::string::npos) sscanf(of.out.c_str() + line, "loss %*f -> %lf", &loss);
+        return loss;
+    }
+    static double difference(const std::vector<float> &a, const std::vector<float> &b) {
+        double sum = 0, all = 0;
+        for (size_t i = 0; i < a.size() && a.size() == b.size(); i++)
+            sum += std::pow(double(a[i]) - double(b[i]), 2), all += double(a[i]) * double(a[i]);
+        return a.size() == b.size() && all > 0 ? std::sqrt(sum / all) : NAN;
+    }
+};
+
+// Views of a step are more than ranks, as many, and no multiple of them; a checkpoint is of any number of ranks.
+TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
+    write_colmap(at("data"), 30);
+    const std::string options = "--random 130 --density none --batch 3",
+                      saving = options + " --checkpoint-every 5";
+    const double loss = last_loss(trained(1, options));
+    const std::vector<float> one = values_of_scene();
+    const auto expect_the_same = [&](int gpus, const std::string &more) {
+        EXPECT_NEAR(last_loss(trained(gpus, more)), loss, 1e-4) << gpus << more;
+        EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus << more;
+    };
+    expect_the_same(3, options);
+    expect_the_same(2, saving);
+    EXPECT_FALSE(fs::exists(at("scene.ply.checkpoint.a0"))) << "one file";
+    fs::rename(checkpoint(), at("saved"));
+    for (const int gpus : {1, 3}) {
+        trained(gpus, saving + " --resume @saved");
+        EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus;
+    }
+    expect_the_same(2, options + " --nccl " FAKE_NCCL); // processes
+    trained(1, options + " --seed 8");
+    EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
+    // Fewer views than ranks, or the same bytes: each rank has a part.
+    for (const char *more : {"--random 130 --batch 1", "--random 130 --batch 3 --reproducible"}) {
+        const outcome got = done(train(2, more));
+        EXPECT_EQ(got.out.find("whole scene"), std::string::npos) << got.out;
+        EXPECT_CONTAINS(got.out, "few Gaussians for several GPUs: one GPU may be faster");
+    }
+}
+
+TEST_F(WholeScenes, AreShortUnder2500ViewsOfEachGpu) {
+    training_settings settings = {};
+    settings.iterations = 4999;
+    EXPECT_STREQ(whole_way.few(&settings, 2), "short for several GPUs");
+    settings.iterations = 5000;
+    EXPECT_EQ(whole_way.few(&settings, 2), nullptr);
+}
+
+// Each rank does so by itself; a difference ends the run.
+TEST_F(WholeScenes, GrowAndRetireAlike) {
+    write_colmap(at("data"), 30);
+    // MCMC of few Gaussians differs by 0.7% (one deviation) from run to run: sums of another order move its noise.
+    const std::pair<std::string, double> ways[] = {{"mcmc", 0.05}, {"split", 0.005}};
+    for (const auto &[way, apart] : ways) {
+        const std::string options =
+            "--max-gaussians 200 --random 130 --batch 3 --random-background --density " + way + retiring;
+        const double loss = last_loss(trained(1, options));
+        const size_t values = values_of_scene().size();
+        for (const int gpus : {2, 3}) {
+            EXPECT_NEAR(last_loss(trained(gpus, options)), loss, apart * loss) << gpus;
+            EXPECT_NEAR(double(values_of_scene().size()), double(values), 0.05 * double(values)) << gpus;
+        }
+    }
+}
+
+// ---- hosts
+
+// Ranks that a launcher has started, each as if alone on its host.
+class Hosts : public OnGpus {
+  protected:
+    std::map<int, pid_t> pids;
+    int port = 0;
+
+    fs::path file(const char *name, int rank) const { return folder / (name + std::to_string(rank)); }
+    void start(int rank, int count, const std::string &line) {
+        if (rank == 0) port = free_port();
+        std::vector<std::string> arguments = words(line + " --nccl " FAKE_NCCL);
+        arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
+        const std::string own = std::to_string(rank);
+        pids[rank] = started(arguments, file("out", rank), file("err", rank),
+                             {{"RANK", own},
+                              {"WORLD_SIZE", std::to_string(count)},
+                              {"LOCAL_RANK", own},
+                              {"MASTER_ADDR", "127.0.0.1"},
+                              {"MASTER_PORT", std::to_string(port)}});
+    }
+    outcome end_of(int rank) const { return ended(pids.at(rank), file("out", rank), file("err", rank)); }
+    static int free_port() {
+        const int s = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in at = {};
+        at.sin_family = AF_INET, at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof at;
+        EXPECT_EQ(bind(s, reinterpret_cast<sockaddr *>(&at), size), 0);
+        getsockname(s, reinterpret_cast<sockaddr *>(&at), &size);
+        close(s);
+        return ntohs(at.sin_port);
+    }
+};
+
+TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
+    write_colmap(at("data"), 30);
+    const std::string options = growing + " --batch 2", expected = scene_of(2, options);
+    for (const int count : {2, 3}) {
+        fs::remove(at("scene.ply"));
+        for (int r = 0; r < count; r++) start(r, count, train(0, options));
+        for (int r = 0; r < count; r++) {
+            const outcome got = end_of(r);
+            EXPECT_EQ(got.code, 0) << got.err;
+            EXPECT_EQ(got.out.empty(), r > 0) << got.out; // rank 0 alone tells
+            EXPECT_EQ(got.err, "");
+        }
+        EXPECT_TRUE(contents(at("scene.ply")) == expected) << count;
+    }
+}
+
+TEST_F(Hosts, OtherOptionsAreRefused) {
+    write_colmap(at("data"), 30);
+    for (const int r : {0, 1}) start(r, 2, train(0, "--sh-degree " + std::to_string(1 + r)));
+    for (const int r : {0, 1}) {
+        const outcome got = end_of(r);
+        EXPECT_EQ(got.code, 1);
+        EXPECT_EQ(got.err,
+                  "dsplat: rank 1: was started with other arguments than rank 0, or is another version\n");
+    }
+}
+
+TEST_F(Hosts, OtherDataAreRefused) {
+    const fs::path home = fs::current_path();
+    for (const int r : {0, 1}) {
+        write_colmap(file("host", r) / "data", 30 + r);
+        fs::current_path(file("host", r));
+        start(r, 2, "train data -o @scene.ply --iterations 12"); // data: of each host's own
+    }
+    fs::current_path(home);
+    const outcome other = end_of(1), first = end_of(0);
+    EXPECT_EQ(other.code, 1);
+    EXPECT_EQ(
+        other.err,
+        "dsplat: rank 1: has other data than rank 0: the number, names or sizes of views, or the number "
+        "of points or Gaussians\n");
+    EXPECT_EQ(first.code, 1);
+    EXPECT_EQ(first.err.find("dsplat: rank 0: "), 0u) << first.err;
+}
+
+TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
+    setenv("RANK", "2", 1);
+    setenv("WORLD_SIZE", "2", 1);
+    refuses({{train(0), 2, "RANK=2 in the environment: must be a number from 0 to 1"}});
+    setenv("RANK", "1", 1);
+    setenv("MASTER_ADDR", "localhost", 1);
+    refuses(
+        {{train(2), 2, "--gpus starts ranks of its own, and this is one of 2 that a launcher has started"}});
+    for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
+}
+
+#endif
 
 } // namespace

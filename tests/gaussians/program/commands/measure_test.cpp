@@ -218,15 +218,4 @@ TEST_F(Info, OfNothingIsSaid) {
     EXPECT_TRUE(json(done("info @empty.ply --json -").out)["percentiles"]["x"].at(0).null());
 }
 
-TEST_F(Info, RefusesADamagedFileAsOtherCommandsDo) {
-    write_scene(at("scene.ply"), 4, 1, 2, 3);
-    const std::string whole = contents(at("scene.ply"));
-    for (const size_t size : {size_t(0), size_t(20), whole.size() / 2, whole.size() - 1}) {
-        std::ofstream(at("scene.ply"), std::ios::binary) << whole.substr(0, size);
-        refuses({{"info @scene.ply --json @info.json", 1, "scene.ply: "},
-                 {"render @scene.ply -o @scene.png", 1, " byte "}});
-    }
-    refuses({{"info @nothing.ply --json @info.json", 1, "nothing.ply"}});
-}
-
 } // namespace

@@ -1,42 +1,27 @@
 // SPDX-License-Identifier: MIT
-// The program's commands train and render, and what all commands share.
+// The program's commands train and render, and what all commands share; runs that go on from others; poses.
 #include "program_run.h"
 #include "distwar_gs.h"
 #include <chrono>
 
 namespace {
 
-const char *const commands[] = {"train", "render", "eval", "info", "generate"};
-
-TEST_F(Program, WithoutACommandExplainsItself) {
-    outcome run = splat({});
-    EXPECT_EQ(run.code, 2);
-    EXPECT_EQ(run.out, "");
-    for (const char *command : commands) EXPECT_CONTAINS(run.err, command);
-}
-
-TEST_F(Program, Helps) {
-    outcome run = splat({"--help"});
-    EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.err, "");
-    EXPECT_CONTAINS(run.out, "dsplat train");
-    for (const char *command : commands) {
-        run = splat({command, "--help"});
+TEST_F(Program, ExplainsItself) {
+    const outcome none = splat({}), all = splat({"--help"});
+    EXPECT_EQ(none.code, 2);
+    EXPECT_EQ(none.out, "");
+    EXPECT_EQ(all.code, 0);
+    EXPECT_EQ(all.out, splat({"help"}).out);
+    for (const std::string command : {"train", "render", "eval", "info", "generate"}) {
+        for (const std::string &text : {none.err, all.out}) EXPECT_CONTAINS(text, command);
+        const outcome run = splat({command, "--help"});
         EXPECT_EQ(run.code, 0);
         EXPECT_EQ(run.err, "");
-        EXPECT_CONTAINS(run.out, std::string("usage: dsplat ") + command);
-        EXPECT_CONTAINS(run.out, std::string("examples:\n  dsplat ") + command);
-        outcome other_way = splat({"help", command});
-        EXPECT_EQ(other_way.code, 0);
-        EXPECT_EQ(other_way.out, run.out);
+        EXPECT_CONTAINS(run.out, "usage: dsplat " + command);
+        EXPECT_CONTAINS(run.out, "examples:\n  dsplat " + command);
+        EXPECT_EQ(splat({"help", command}).out, run.out);
     }
-    EXPECT_EQ(splat({"help"}).code, 0);
-}
-
-TEST_F(Program, NamesItsVersion) {
-    outcome run = splat({"--version"});
-    EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.out, std::string("dsplat ") + gs_version() + " (" + gs_backend() + ")\n");
+    EXPECT_EQ(splat({"--version"}).out, std::string("dsplat ") + gs_version() + " (" + gs_backend() + ")\n");
 }
 
 TEST_F(Program, RefusesAWrongCommandLine) {
@@ -262,6 +247,152 @@ TEST_F(Program, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
              {"eval @scene.ply --cameras @data --json @no/such/folder/eval.json", 1, none}});
     EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 60);
     EXPECT_EQ(contents(at("file")), "not a folder");
+}
+
+// ---- runs that go on from others, and what decides nothing
+
+TEST_F(Program, AFinishedRunGoesOn) {
+    write_colmap(at("data"), 20);
+    const std::string train = "train @data -o @scene.ply --checkpoint-every 4 --iterations ",
+                      resumed = " --resume @scene.ply.checkpoint";
+    done(train + "4");
+    EXPECT_CONTAINS(done(train + "9" + resumed).out, "training   5 iterations (9 in all)");
+    const outcome shorter = dsplat(train + "4" + resumed);
+    EXPECT_EQ(shorter.code, 1);
+    EXPECT_CONTAINS(shorter.err, "no run with these options has its counts");
+}
+
+TEST_F(Program, ASceneIsAStart) {
+    write_colmap(at("data"), 20);
+    done("train @data -o @a.ply --iterations 3 --sh-degree 1");
+    const std::string train = "train @data -o @b.ply --from @a.ply ";
+    EXPECT_CONTAINS(done(train + "--iterations 1 --sh-degree 1").out, "scene      20 Gaussians");
+    EXPECT_FALSE(contents(at("a.ply")) == contents(at("b.ply")));
+    const outcome degree = dsplat(train);
+    EXPECT_EQ(degree.code, 1);
+    EXPECT_CONTAINS(degree.err, "has SH degree 1: add --sh-degree 1");
+    EXPECT_EQ(dsplat(train + "--random 9").code, 2);
+}
+
+TEST_F(Program, EvalKnowsWhatASceneWasTrainedOn) {
+    write_colmap(at("data"), 20);
+    const auto figures = [&](const std::string &more) {
+        return done("eval @scene.ply --cameras @data" + more);
+    };
+    const std::string train = "train @data -o @scene.ply --iterations 2 --background 1,1,1 --holdout ";
+    done(train + "2");
+    const outcome held_out = figures("");
+    EXPECT_EQ(held_out.err, "");
+    EXPECT_EQ(held_out.out, figures(" --holdout 2 --background 1,1,1").out);
+    EXPECT_NE(held_out.out, figures(" --background 0,0,0").out);
+    EXPECT_NE(held_out.out, figures(" --holdout 3").out);
+    done(train + "0");
+    const outcome all = figures("");
+    EXPECT_CONTAINS(all.err, "was trained on all views: these figures are of training views");
+    EXPECT_EQ(all.out, figures(" --all").out);
+}
+
+// COLMAP scales scenes to about ten units, phones have metres.
+TEST_F(Program, TheUnitOfLengthDecidesNothing) {
+    const auto psnr = [&](double unit, const std::string &way) {
+        write_colmap(at("data"), 60, unit);
+        const std::string out =
+            done("train @data -o @scene.ply --iterations 40 --holdout 5 --max-gaussians 100"
+                 " --schedule from=1,every=4 --reproducible --density " +
+                 way)
+                .out;
+        const size_t found = out.find("held out   PSNR ");
+        return found == std::string::npos ? NAN : std::stod(out.substr(found + 16));
+    };
+    for (const char *way : {"split", "mcmc"}) {
+        const double metres = psnr(1, way);
+        for (double unit : {1.0 / 1024, 1024.0})
+            EXPECT_NEAR(psnr(unit, way), metres, 0.5) << way << " " << unit;
+    }
+}
+
+// ---- poses
+
+TEST_F(Program, RefinesPosesAndWritesCameras) {
+    write_colmap(at("data"), 30);
+    fs::create_directories(at("data") / "masks");
+    image mask;
+    fault why;
+    ASSERT_TRUE(image_open(&mask, photo_width, photo_height, 3, &why)) << why.text;
+    memset(mask.pixels + 300, 255, 3 * size_t(photo_width) * size_t(photo_height) - 300);
+    for (int i = 0; i < photos; i++) {
+        const std::string name = "photo" + std::to_string(i) + ".png";
+        ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
+    }
+    image_close(&mask);
+    const outcome refined =
+        done("train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01"
+             " --refine-poses --write-cameras @cameras.json --log @run.jsonl");
+    EXPECT_CONTAINS(refined.out, "poses      from those of the data");
+    EXPECT_CONTAINS(contents(at("run.jsonl")),
+                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"seconds\": ");
+    // The file gives the same views with the same pictures and masks.
+    EXPECT_CONTAINS(contents(at("cameras.json")), "\"mask_path\": \"masks/photo0.png\"");
+    fs::create_directories(at("again"));
+    for (const char *name : {"images", "masks"}) fs::copy(at("data") / name, at("again") / name);
+    fs::copy(at("cameras.json"), at("again") / "transforms.json");
+    EXPECT_NE(done("eval @scene.ply --cameras @again").out, done("eval @scene.ply --cameras @data").out);
+}
+
+// What a program prints between two texts, as numbers.
+std::vector<double> numbers_after(const std::string &text, const std::string &mark) {
+    std::vector<double> found;
+    std::istringstream rest(text.substr(text.find(mark) + mark.size()));
+    std::string word;
+    while (rest >> word && found.size() < 4)
+        if (std::isdigit(static_cast<unsigned char>(word[0]))) found.push_back(std::stod(word));
+    return found;
+}
+
+// On a half of 128 x 128 pixels.
+TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
+    done("generate @data --views 4 --test-views 1 --size 128 --gaussians 2000");
+    const std::string train =
+        "train @data -o @scene.ply --random 200 --density none --perturb-poses 2,0.01 --refine-poses --iterations 2"
+        " --resolutions 2:50 --align-steps 2 --log @run.jsonl --reproducible --checkpoint-every 1";
+    const outcome run = done(train);
+    fs::rename(at("scene.ply.checkpoint"), at("kept"));
+    EXPECT_CONTAINS(run.out, ", 1/2 of the size until 50%\n");
+    const std::string log = contents(at("run.jsonl"));
+    EXPECT_CONTAINS(log, "\"sizes\": [{\"divided_by\": 2, \"mean_degrees\": ");
+    const auto settled = numbers_after(log, "\"divided_by\": 2, \"mean_degrees\":"),
+               before = numbers_after(log, "\"before\": {\"mean_degrees\":");
+    ASSERT_FALSE(settled.empty());
+    EXPECT_NE(settled.at(0), before.at(0));
+    const auto seconds = numbers_after(log, "\"views\": 4, \"seconds\":");
+    ASSERT_FALSE(seconds.empty()) << log;
+    EXPECT_LE(seconds.at(0), 600); // a duration, not a time of day
+    // A resumed run has the poses that were saved, and aligns as before.
+    const std::string scene = contents(at("scene.ply"));
+    const auto measured = [](const std::string &out) { // PSNR and SSIM
+        std::vector<double> numbers = numbers_after(out, "held out   PSNR");
+        numbers.resize(2);
+        return numbers;
+    };
+    fs::remove(at("scene.ply"));
+    const outcome resumed = done(train + " --resume @kept");
+    EXPECT_TRUE(contents(at("scene.ply")) == scene);
+    EXPECT_EQ(measured(resumed.out), measured(run.out)) << resumed.out;
+}
+
+// The scene that the pictures show, and cameras that are wrong.
+TEST_F(Program, AlignsViewsBeforeTheyAreMeasured) {
+    done("generate @data --views 3 --test-views 0 --size 64 --gaussians 2000");
+    fs::create_directories(at("moved"));
+    fs::copy(at("data") / "train", at("moved") / "train");
+    done("train @data -o @unused.ply --random 10 --iterations 1 --holdout 0 --density none"
+         " --perturb-poses 0.5,0.005 --write-cameras @moved/transforms.json");
+    const auto psnr = [&](const std::string &more) {
+        return numbers_after(done("eval @data/scene.ply --cameras @moved --all" + more).out, "mean").at(0);
+    };
+    const double before = psnr("");
+    EXPECT_EQ(psnr(" --align-steps 0"), before);
+    EXPECT_GT(psnr(" --align-steps 40"), before + 5);
 }
 
 } // namespace

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // dsplat train --view: training goes on whatever clients do, but for the page's buttons. dsplat view: the page follows the
 // file.
-#include "program_run.h"
+#include "live/page_client.h"
 #include "json_value.h"
-#include "live/connection.h"
-#include "live/viewed_training.h"
 #include "live/live_page.h"
 #include "camera.h"
 #include <atomic>
@@ -202,18 +200,6 @@ TEST_F(LivePage, PausesStepsAndGoesOn) {
     EXPECT_EQ(ask("resume", "POST").status, "200");
     EXPECT_TRUE(goes_on());
     EXPECT_TRUE(status()["paused"].is(false));
-}
-
-TEST_F(LivePage, SilentClientsDoNotStallTraining) {
-    open(2000, 3000, 60);
-    train();
-    std::vector<std::unique_ptr<connection>> idle;
-    for (int i = 0; i < SERVER_CLIENTS - 1; i++) {
-        idle.push_back(std::make_unique<connection>(port));
-        if (i % 2) idle.back()->send("GET " + path + "sta");
-    }
-    EXPECT_TRUE(goes_on_and_shows());
-    EXPECT_LT(slowest, 2);
 }
 
 // It asks for more scenes than the system holds for it, and takes nothing of them.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The page in headless Chromium, drawn in software: its picture is the rasterizer's. For `make extra`.
-#include "program_run.h"
-#include "live/viewed_training.h"
+#include "live/page_client.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat view: who does not know the token, or asks through another site, gets nothing; nobody stalls the others.
-#include "program_run.h"
-#include "live/connection.h"
+#include "live/page_client.h"
 #include "live/server.h"
 #include <chrono>
 #include <csignal>

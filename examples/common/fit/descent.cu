@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "descent.h"
-#include "adam.cuh"
 #include "device.h"
+#include "fit/fit.h"
+#include "gpu/adam.cuh"
 #include "launch.cuh"
 #include <distwar/fixed.cuh>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gpu/descent.h"
+#include "fit/fit.h"
 #include "device.h"
 #include <cmath>
 #include <gtest/gtest.h>
