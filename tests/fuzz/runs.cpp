@@ -31,22 +31,15 @@ void renumber(std::string &bytes, size_t at, uint64_t by) {
     bytes.replace(begin, end - begin, std::to_string(by));
 }
 
+// Where numbers overflow, 0 and 1, infinity and NaN.
+uint64_t extreme() {
+    static const int bits[] = {1, 7, 8, 15, 16, 31, 32, 63, 64};
+    if (below(8) == 0) return below(2) ? 0x7ff0000000000000 : 0x7fc00000;
+    return (~uint64_t(0) >> (64 - bits[below(std::size(bits))])) + below(2);
+}
+
 void change(std::string &bytes, const std::string &other) {
     const size_t at = place_in(bytes), rest = bytes.size() - at, length = std::min(rest, below(16));
-    static const uint64_t extremes[] = {0,
-                                        1,
-                                        0x7f,
-                                        0x80,
-                                        0xff,
-                                        0x7fff,
-                                        0xffff,
-                                        0x7fffffff,
-                                        0x80000000,
-                                        0xffffffff,
-                                        0x7fffffffffffffff,
-                                        0xffffffffffffffff,
-                                        0x7ff0000000000000,
-                                        0x7fc00000};
     static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"",
                                         "]",  "{", "\n",    " "};
     switch (below(10)) {
@@ -57,7 +50,7 @@ void change(std::string &bytes, const std::string &other) {
         if (rest) bytes[at] = char(below(256));
         break;
     case 2: {
-        const uint64_t value = extremes[below(std::size(extremes))];
+        const uint64_t value = extreme();
         memcpy(&bytes[at], &value, std::min(rest, size_t(1) << below(4)));
         break;
     }
@@ -75,7 +68,7 @@ void change(std::string &bytes, const std::string &other) {
         break;
     case 7:
     case 8:
-        renumber(bytes, at, below(2) ? below(70) : extremes[below(std::size(extremes))]);
+        renumber(bytes, at, below(2) ? below(70) : extreme());
         break;
     default:
         bytes.replace(at, length, other.substr(std::min(at, other.size()), length));

@@ -6,6 +6,7 @@
 #include "colmap_model.h"
 #include "frame.h"
 #include "formats/scene_bytes.h"
+#include "formats/scene_cases.h"
 #include "images/image.h"
 #include "scene.h"
 #include "transforms.h"
@@ -42,32 +43,15 @@ std::string written(const std::string &name, const std::function<bool(const char
 
 void scenes() {
     for (int degree = 0; degree < 4; degree++) {
-        gs_gaussians scene;
-        check(scene_open(&scene, 3, degree, &why));
-        for (int64_t i = 0; i < scene.count; i++) {
-            for (int k = 0; k < 3; k++) {
-                scene.mean[3 * i + k] = float(i) - float(k);
-                scene.log_scale[3 * i + k] = -float(k) - 1;
-            }
-            for (int k = 0; k < 4; k++) scene.quaternion[4 * i + k] = k == i ? 1.0f : 0.25f;
-            scene.opacity_logit[i] = float(i) - 1;
-        }
+        scene_in_memory scene;
+        fill_randomly(&scene, 3, degree, 1);
         scene.antialias = degree % 2;
-        for (int64_t i = 0; i < 9 * (degree + 1) * (degree + 1); i++) scene.sh[i] = 0.01f * float(i % 31);
-        for (const char *format : {"ply", "spz", "sog"}) {
-            const std::string bytes = written(std::string("a.") + format, [&](const char *path) {
-                return scene_write(path, &scene, &why);
-            });
-            seed(format, bytes);
-            if (strcmp(format, "ply") == 0) seed("points", bytes);
-        }
-        for (int version = 2; version <= 4; version += 2)
-            seed("spz", written("a.spz", [&](const char *path) {
-                     scene_stream s;
-                     if (!scene_stream_open(&s, path, &scene, nullptr, &why)) return false;
-                     s.variant = version;
-                     return scene_stream_put(&s, &scene, &why) && scene_stream_commit(&s, &why);
-                 }));
+        const auto file = [&](const std::string &name, int variant) {
+            return written(name, [&](const char *path) { return write_variant(path, scene, variant, &why); });
+        };
+        for (const char *target : {"ply", "points"}) seed(target, file("a.ply", 0));
+        for (const int version : {2, 3, 4}) seed("spz", file("a.spz", version));
+        seed("sog", file("a.sog", 0));
         // What is in the gzip file: versions 1 to 3.
         const size_t rest = 3 * size_t((degree + 1) * (degree + 1) - 1);
         for (uint32_t version = 1; version <= 3; version++) {
@@ -76,7 +60,6 @@ void scenes() {
                  b.put(std::string(2 * ((version == 1 ? 6 : 9) + 7 + (version < 3 ? 3 : 4) + rest), 'a'))
                      .text);
         }
-        scene_close(&scene);
     }
     seed("splat", splat_file());
     seed(
@@ -88,14 +71,12 @@ void scenes() {
 // Below a node that turns harmonics: in one file, with a file beside it, and with the buffer in the JSON.
 void gltf() {
     const gltf_model m = two_gaussians();
-    const std::string buffer = "{\"byteLength\":156}";
-    const auto with = [&](const std::string &uri) {
-        std::string json = m.json;
-        return json.replace(json.find(buffer), buffer.size(), "{\"byteLength\":156,\"uri\":\"" + uri + "\"}");
+    const auto json = [&](const std::string &uri) {
+        return with(m.json, "{'byteLength':156}", "{'byteLength':156,'uri':'" + uri + "'}");
     };
     seed("glb", glb(m));
-    seed("gltf", with("a.bin") + FUZZ_DIVISION + m.binary);
-    seed("gltf", with("data:application/octet-stream;base64," + std::string(208, 'P')));
+    seed("gltf", json("a.bin") + FUZZ_DIVISION + m.binary);
+    seed("gltf", json("data:application/octet-stream;base64," + std::string(208, 'P')));
 }
 
 void pictures() {
@@ -144,12 +125,14 @@ void colmap() {
     const std::string divided = FUZZ_DIVISION;
     const size_t parameters[] = {3, 4, 4, 5, 8, 8}; // of SIMPLE_PINHOLE to OPENCV_FISHEYE
     const std::vector<ColmapImage> images = {{"a.png", 1, {1, 0, 0, 0}, {0.5, 0, 2}, 1}};
-    const std::vector<ColmapPoint> points = {{{1, 2, 3}, {1, 2, 3}, 1, {100}}};
+    const std::vector<ColmapPoint> points = {{{1, 2, 3}, {1, 2, 3}, {100}}};
     for (int model = 0; model < 6; model++) {
         std::vector<ColmapCamera> cameras = {{1, model, 8, 6, {7, 7, 3, 3, 0.01, 0.01, 0.01, 0.01}}};
         cameras[0].parameters.resize(parameters[model]);
-        seed("colmap_binary", bytes_of(cameras) + divided + bytes_of(images) + divided + bytes_of(points));
-        seed("colmap_text", text_of(cameras) + divided + text_of(images) + divided + text_of(points));
+        for (const bool text : {false, true})
+            seed(text ? "colmap_text" : "colmap_binary", model_file(cameras, text) + divided +
+                                                             model_file(images, text) + divided +
+                                                             model_file(points, text));
     }
 }
 

@@ -51,16 +51,12 @@ static void use_scene(const char *folder, const char *path, const char *written)
 static void use_ply(const char *folder, const char *path) {
     use_scene(folder, path, "b.ply");
 }
-static void use_splat(const char *folder, const char *path) {
+static void use_spz(const char *folder, const char *path) {
     use_scene(folder, path, "b.spz");
 }
 static void use_sog(const char *folder, const char *path) {
     use_scene(folder, path, "b.sog");
 }
-#define use_compressed use_ply
-#define use_spz use_splat
-#define use_glb use_ply
-#define use_gltf use_ply
 
 // An input is what is inside of the gzip file.
 static void use_spz_inside(const char *folder, const char *path) {
@@ -111,7 +107,7 @@ static void use_plane(const char *folder, const char *path) {
 
 // ---- cameras
 
-static void use_colmap_binary(const char *folder, const char *path) {
+static void use_colmap(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
     reconstruction model;
@@ -120,7 +116,6 @@ static void use_colmap_binary(const char *folder, const char *path) {
         reconstruction_close(&model);
     }
 }
-#define use_colmap_text use_colmap_binary
 
 static void use_transforms(const char *folder, const char *path) {
     (void)path;
@@ -146,9 +141,6 @@ static void use_dataset(const char *folder, const char *path) {
 }
 
 // ---- others
-
-static void mend_checkpoint(uint8_t *bytes, size_t size);
-static const uint8_t *find(const uint8_t *bytes, size_t size, const char *what);
 
 static void use_checkpoint(const char *folder, const char *path) {
     (void)folder;
@@ -181,7 +173,6 @@ static void mend_picture(uint8_t *bytes, size_t size) { // of PNG: each chunk ha
         at += length + 12;
     }
 }
-#define mend_plane mend_picture
 
 static uint32_t little_endian(const uint8_t *at) {
     return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
@@ -199,22 +190,9 @@ static void mend_sog(uint8_t *bytes,
     }
 }
 
-#define mend_ply NULL
-#define mend_compressed NULL
-#define mend_splat NULL
-#define mend_spz NULL
-#define mend_spz_inside NULL
-#define mend_glb NULL
-#define mend_gltf NULL
-#define mend_points NULL
-#define mend_colmap_binary NULL
-#define mend_colmap_text NULL
-#define mend_transforms NULL
-#define mend_dataset NULL
-
 // ---- the list
 
-#define X(name, files) {#name, files, use_##name, mend_##name},
+#define X(name, use, mend, files) {#name, files, use, mend},
 static const fuzz_target targets[] = {FUZZ_TARGETS(X)};
 #undef X
 

@@ -9,24 +9,24 @@
 extern "C" {
 #endif
 
-//        target         its files; an input has their contents, divided by FUZZ_DIVISION
+//        target, how it is used, what mends its checksums, its files; an input has their contents, divided by FUZZ_DIVISION
 #define FUZZ_TARGETS(X)                                                                                      \
-    X(ply, "a.ply")                                                                                          \
-    X(compressed, "a.compressed.ply")                                                                        \
-    X(splat, "a.splat")                                                                                      \
-    X(spz, "a.spz")                                                                                          \
-    X(spz_inside, "a.spz")                                                                                   \
-    X(sog, "a.sog")                                                                                          \
-    X(glb, "a.glb")                                                                                          \
-    X(gltf, "a.gltf a.bin")                                                                                  \
-    X(points, "points.ply")                                                                                  \
-    X(picture, "a.png")                                                                                      \
-    X(plane, "a.pfm")                                                                                        \
-    X(colmap_binary, "cameras.bin images.bin points3D.bin")                                                  \
-    X(colmap_text, "cameras.txt images.txt points3D.txt")                                                    \
-    X(transforms, "transforms.json points.ply")                                                              \
-    X(dataset, "transforms.json a.png a_mask.png depth/a.png")                                               \
-    X(checkpoint, "a.checkpoint a.checkpoint.a0")
+    X(ply, use_ply, NULL, "a.ply")                                                                           \
+    X(compressed, use_ply, NULL, "a.compressed.ply")                                                         \
+    X(splat, use_spz, NULL, "a.splat")                                                                       \
+    X(spz, use_spz, NULL, "a.spz")                                                                           \
+    X(spz_inside, use_spz_inside, NULL, "a.spz")                                                             \
+    X(sog, use_sog, mend_sog, "a.sog")                                                                       \
+    X(glb, use_ply, NULL, "a.glb")                                                                           \
+    X(gltf, use_ply, NULL, "a.gltf a.bin")                                                                   \
+    X(points, use_points, NULL, "points.ply")                                                                \
+    X(picture, use_picture, mend_picture, "a.png")                                                           \
+    X(plane, use_plane, mend_picture, "a.pfm")                                                               \
+    X(colmap_binary, use_colmap, NULL, "cameras.bin images.bin points3D.bin")                                \
+    X(colmap_text, use_colmap, NULL, "cameras.txt images.txt points3D.txt")                                  \
+    X(transforms, use_transforms, NULL, "transforms.json points.ply")                                        \
+    X(dataset, use_dataset, NULL, "transforms.json a.png a_mask.png depth/a.png")                            \
+    X(checkpoint, use_checkpoint, mend_checkpoint, "a.checkpoint a.checkpoint.a0")
 
 #define FUZZ_DIVISION "\n%%\n"
 

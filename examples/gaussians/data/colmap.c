@@ -419,7 +419,17 @@ typedef struct found_model {
     int models;
 } found_model;
 
-static void consider(found_model *best, const char *folder) {
+// The folders in a folder, by name, then that itself.
+static void consider(found_model *best, const char *folder, bool children) {
+    struct dirent **entries = NULL;
+    const int count = children ? scandir(folder, &entries, NULL, alphasort) : 0;
+    for (int i = 0; i < count; i++) {
+        char path[PATH_ROOM + 256];
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.') consider(best, path, false);
+        free(entries[i]);
+    }
+    free(entries);
     if (strlen(folder) >= PATH_ROOM || !is_model(folder)) return;
     const uint64_t images = image_count(folder);
     if (best->models++ > 0 && images <= best->images) return;
@@ -427,30 +437,13 @@ static void consider(found_model *best, const char *folder) {
     strcpy(best->folder, folder);
 }
 
-// The folders in FOLDER/sparse by name, then that itself.
-static void consider_sparse(found_model *best, const char *sparse) {
-    struct dirent **entries = NULL;
-    const int count = scandir(sparse, &entries, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        char path[PATH_ROOM + 256];
-        snprintf(path, sizeof path, "%s/%s", sparse, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.') consider(best, path);
-        free(entries[i]);
-    }
-    free(entries);
-    consider(best, sparse);
-}
-
 bool colmap_find(const char *folder, bool elsewhere, char model_folder[PATH_ROOM]) {
     static const char *const places[2][2] = {{"/sparse", ""}, {"/colmap/sparse", "/distorted/sparse"}};
     found_model best = {.folder = model_folder};
     for (int i = 0; i < 2 && (i == 0 || !elsewhere || best.models == 0); i++) {
         char path[PATH_ROOM];
-        if (snprintf(path, sizeof path, "%s%s", folder, places[elsewhere][i]) >= PATH_ROOM) continue;
-        if (places[elsewhere][i][0])
-            consider_sparse(&best, path);
-        else
-            consider(&best, path);
+        if (snprintf(path, sizeof path, "%s%s", folder, places[elsewhere][i]) < PATH_ROOM)
+            consider(&best, path, *places[elsewhere][i] != 0);
     }
     if (best.models > 1)
         fprintf(stderr, "dsplat: %s: the largest of %d models, with %" PRIu64 " images, is read\n",

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,22 +71,17 @@ static bool complete_camera(bool undistort, const int size[2], dataset_view *vie
     return true;
 }
 
-// ---- a picture, and its alpha and mask: pictures of one channel
+// ---- a picture, and maps of its pixels: alpha 0..255, depth, and a mask, NaN where a pixel does not count
 
-enum { PICTURE, ALPHA, MASK, PARTS };
-
-static size_t size_of(const image *picture) {
-    return (size_t)picture->width * (size_t)picture->height;
-}
-
-static void replace(image *picture, const image *by) {
-    image_close(picture);
-    *picture = *by;
-}
+typedef struct photograph {
+    image picture;
+    plane alpha, mask; // without values if there is none
+} photograph;
 
 // RGB of RGBA in place: over the background, without one as it is. Alpha is not premultiplied, as in PNG.
 static void blend_with(const float *background, image *picture) {
-    for (size_t i = 0; i < size_of(picture); i++) {
+    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
+    for (size_t i = 0; i < pixels; i++) {
         const float alpha = background ? picture->pixels[4 * i + 3] / 255.0f : 1;
         for (size_t c = 0; c < GS_CHANNELS; c++)
             picture->pixels[GS_CHANNELS * i + c] =
@@ -97,16 +91,9 @@ static void blend_with(const float *background, image *picture) {
     picture->channels = GS_CHANNELS;
 }
 
-// The alpha channel.
-static bool alpha_of(const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, 1, why)) return false;
-    for (size_t i = 0; i < size_of(picture); i++) out->pixels[i] = picture->pixels[4 * i + 3];
-    return true;
-}
-
 // Reads the mask of a picture: black pixels do not count, all others do. One of another size is stretched to the
 // picture's, if both are of one shape.
-static bool read_mask(const char *path, const image *picture, image *out, bool *resized, fault *why) {
+static bool read_mask(const char *path, const image *picture, plane *out, bool *resized, fault *why) {
     image mask;
     if (!image_read(path, &mask, why)) return false;
     lens shape = {.width = mask.width, .height = mask.height};
@@ -115,65 +102,76 @@ static bool read_mask(const char *path, const image *picture, image *out, bool *
     if (done && *resized && !lens_resize(&shape, picture->width, picture->height))
         done = fail(why, "%s: the mask has %d x %d pixels, its picture %d x %d", path, mask.width,
                     mask.height, picture->width, picture->height);
-    done = done && image_open(out, picture->width, picture->height, 1, why);
-    for (size_t i = 0; done && i < size_of(out); i++) {
+    done = done && plane_open(out, picture->width, picture->height, why);
+    for (size_t i = 0; done && i < plane_size(out); i++) {
         const size_t x = i % (size_t)out->width * (size_t)mask.width / (size_t)out->width;
         const size_t y = i / (size_t)out->width * (size_t)mask.height / (size_t)out->height;
         const uint8_t *const pixel = mask.pixels + GS_CHANNELS * (y * (size_t)mask.width + x);
-        out->pixels[i] = pixel[0] || pixel[1] || pixel[2] ? 255 : 0;
+        if (!pixel[0] && !pixel[1] && !pixel[2]) out->values[i] = NAN;
     }
     image_close(&mask);
     return done;
 }
 
-// Where the alpha of a picture (4 channels) is 0, the mask does not count. An empty mask is made first.
-static bool mask_by_alpha(const image *picture, image *mask, fault *why) {
-    if (!mask->pixels) {
-        if (!image_open(mask, picture->width, picture->height, 1, why)) return false;
-        memset(mask->pixels, 255, size_of(mask));
+// Makes RGB of the picture. Its alpha goes to its mask, or is blended and, if wanted, kept.
+static bool separate_alpha(const dataset_options *options, photograph *p, fault *why) {
+    const int width = p->picture.width, height = p->picture.height;
+    plane *const to = options->mask_from_alpha ? &p->mask : &p->alpha;
+    const bool kept = options->mask_from_alpha || options->keep_alpha;
+    if (kept && !to->values && !plane_open(to, width, height, why)) return false;
+    for (size_t i = 0; kept && i < plane_size(to); i++) {
+        const uint8_t alpha = p->picture.pixels[4 * i + 3];
+        if (!options->mask_from_alpha)
+            to->values[i] = alpha;
+        else if (alpha == 0)
+            to->values[i] = NAN;
     }
-    for (size_t i = 0; i < size_of(picture); i++)
-        if (picture->pixels[4 * i + 3] == 0) mask->pixels[i] = 0;
+    blend_with(options->mask_from_alpha ? NULL : options->background, &p->picture);
     return true;
 }
 
-// As image_downscale, but a pixel counts only if its whole block does: pixels that are not 255, because undistortion
-// mixed them, do not.
-static bool downscale_mask(const image *mask, int factor, image *out, fault *why) {
-    const int width = mask->width > factor ? mask->width / factor : 1;
-    const int height = mask->height > factor ? mask->height / factor : 1;
-    if (!image_open(out, width, height, 1, why)) return false;
-    memset(out->pixels, 255, size_of(out));
-    for (int y = 0; y < mask->height && y / factor < height; y++)
-        for (int x = 0; x < mask->width && x / factor < width; x++) {
-            const size_t from = (size_t)y * (size_t)mask->width + (size_t)x;
-            const size_t to = (size_t)(y / factor) * (size_t)width + (size_t)(x / factor);
-            if (mask->pixels[from] != 255) out->pixels[to] = 0;
-        }
-    return true;
-}
-
-// Undistorts and downscales what there is as the view's camera says. A fisheye stays one unless its camera is a pinhole.
-static bool resample(const dataset_view *view, int factor, image part[PARTS], fault *why) {
-    const bool straighten = view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics);
-    for (int p = 0; p < PARTS; p++) {
-        image changed;
-        if (!part[p].pixels) continue;
-        if (straighten) {
-            if (!lens_undistort(&view->optics, &part[p], &changed, why)) return false;
-            replace(&part[p], &changed);
-        }
-        if (factor == 1) continue;
-        if (!(p == MASK ? downscale_mask : image_downscale)(&part[p], factor, &changed, why)) return false;
-        replace(&part[p], &changed);
+// Undistorts and downscales as the view's camera says: a fisheye stays one unless its camera is a pinhole.
+static bool resample_picture(const dataset_view *view, int factor, image *picture, fault *why) {
+    image changed;
+    if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
+        if (!lens_undistort(&view->optics, picture, &changed, why)) return false;
+        image_close(picture);
+        *picture = changed;
+    }
+    if (factor > 1) {
+        if (!image_downscale(picture, factor, &changed, why)) return false;
+        image_close(picture);
+        *picture = changed;
     }
     return true;
 }
 
-static bool keep(picture_store *store, image *part, uint8_t **out, fault *why) {
-    if (!part->pixels) return true;
-    *out = picture_store_keep(store, part->pixels, (size_t)part->channels * size_of(part), why);
-    if (*out) part->pixels = NULL;
+// The same of a map, which may be missing.
+static bool resample_map(const dataset_view *view, int factor, plane *map, fault *why) {
+    plane changed;
+    if (map->values && view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
+        if (!lens_undistort_plane(&view->optics, map, &changed, why)) return false;
+        plane_close(map);
+        *map = changed;
+    }
+    if (map->values && factor > 1) {
+        if (!plane_downscale(map, factor, &changed, why)) return false;
+        plane_close(map);
+        *map = changed;
+    }
+    return true;
+}
+
+// Keeps a map as bytes: 0 where it is not known, else its value, or `known` if that is not 0.
+static bool keep_map(picture_store *store, const plane *map, uint8_t known, uint8_t **out, fault *why) {
+    const size_t size = map->values ? plane_size(map) : 0;
+    if (size == 0) return true;
+    uint8_t *const bytes = malloc(size);
+    if (!bytes) return fail(why, "no memory for %zu pixels", size);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = isnan(map->values[i]) ? 0 : known ? known : (uint8_t)(map->values[i] + 0.5f);
+    *out = picture_store_keep(store, bytes, size, why);
+    if (!*out) free(bytes);
     return *out;
 }
 
@@ -182,27 +180,25 @@ static bool keep(picture_store *store, image *part, uint8_t **out, fault *why) {
 typedef struct reading {
     bool (*read)(void *context, size_t i, fault *why);
     void *context;
-    size_t count;
-    atomic_size_t next; // the one to read next
     pthread_mutex_t lock;
-    size_t failed; // the first that failed; count: none
+    size_t count, next, failed; // next: the one to read next; failed: the first that failed, count: none
     fault why;
 } reading;
 
 static void *read_items(void *argument) {
-    reading *work = argument;
-    const size_t count = work->count;
-    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
+    reading *const work = argument;
+    pthread_mutex_lock(&work->lock);
+    while (work->next < work->count) {
+        const size_t i = work->next++;
         fault why;
-        if (work->read(work->context, i, &why)) continue;
-        atomic_store(&work->next, count); // all before this one are read or being read
-        pthread_mutex_lock(&work->lock);
-        if (i < work->failed) {
-            work->failed = i;
-            work->why = why;
-        }
         pthread_mutex_unlock(&work->lock);
+        const bool done = work->read(work->context, i, &why);
+        pthread_mutex_lock(&work->lock);
+        if (done) continue;
+        work->next = work->count; // all before this one are read or being read
+        if (i < work->failed) work->failed = i, work->why = why;
     }
+    pthread_mutex_unlock(&work->lock);
     return NULL;
 }
 
@@ -227,59 +223,45 @@ static bool read_in_parallel(size_t count, bool (*read)(void *context, size_t i,
 
 // ---- loading
 
-// What is said of pictures in one line for all.
-enum { RESIZED, MASK_RESIZED, MENDED, REMARKS };
-
 typedef struct loading {
-    const char *folder; // of the data
-    char pictures[PATH_ROOM];
+    const char *folder;       // of the data, or of depth maps
+    char pictures[PATH_ROOM]; // their folder
     const dataset_options *options;
+    depth_maps_of of;
     dataset *data;
-    atomic_size_t with_alpha; // pictures
 } loading;
 
-// Makes RGB of the picture. Its alpha becomes its mask, or is blended and, if wanted, kept.
-static bool separate_alpha(loading *work, const char *path, image part[PARTS], fault *why) {
-    const dataset_options *options = work->options;
-    image *const picture = &part[PICTURE];
-    if (picture->channels != 4)
-        return !options->mask_from_alpha || fail(why, "%s: has no alpha channel to make a mask of", path);
-    if (options->mask_from_alpha) {
-        if (!mask_by_alpha(picture, &part[MASK], why)) return false;
-    } else {
-        atomic_fetch_add(&work->with_alpha, 1);
-        if (options->keep_alpha && !alpha_of(picture, &part[ALPHA], why)) return false;
-    }
-    blend_with(options->mask_from_alpha ? NULL : options->background, picture);
-    return true;
-}
-
-static bool load_parts(loading *work, dataset_view *view, const char *path, image part[PARTS], fault *why) {
+static bool load_parts(loading *work, dataset_view *view, const char *path, photograph *p, fault *why) {
     char mask[PATH_ROOM];
+    const dataset_options *const options = work->options;
     picture_store *const store = &work->data->store;
+    image *const picture = &p->picture;
     fault reason;
-    if (!image_read(path, &part[PICTURE], why)) return false;
-    view->mended = part[PICTURE].mended;
+    if (!image_read(path, picture, why)) return false;
     if (view->mask_path && (!path_join(mask, work->folder, view->mask_path, why) ||
-                            !read_mask(mask, &part[PICTURE], &part[MASK], &view->mask_resized, why)))
+                            !read_mask(mask, picture, &p->mask, &view->mask_resized, why)))
         return false;
-    const int size[2] = {part[PICTURE].width, part[PICTURE].height}, factor = work->options->downscale;
-    if (!separate_alpha(work, path, part, why)) return false;
-    if (!complete_camera(work->options->undistort, size, view, &reason) ||
-        !resample(view, factor, part, &reason))
+    const int size[2] = {picture->width, picture->height};
+    view->mended = picture->mended;
+    view->transparent = picture->channels == 4 && !options->mask_from_alpha;
+    if (picture->channels != 4 && options->mask_from_alpha)
+        return fail(why, "%s: has no alpha channel to make a mask of", path);
+    if (picture->channels == 4 && !separate_alpha(options, p, why)) return false;
+    if (!complete_camera(options->undistort, size, view, &reason) ||
+        !resample_picture(view, options->downscale, picture, &reason) ||
+        !resample_map(view, options->downscale, &p->alpha, &reason) ||
+        !resample_map(view, options->downscale, &p->mask, &reason))
         return fail(why, "%s: %s", path, reason.text);
-    size_t counted = 0;
-    const image *const kept = &part[MASK];
-    for (size_t i = 0; kept->pixels && i < size_of(kept); i++) {
-        kept->pixels[i] = kept->pixels[i] == 255 ? 255 : 0;
-        counted += kept->pixels[i] != 0;
-    }
-    if (kept->pixels && counted == 0) return fail(why, "%s: its mask leaves no pixel that counts", path);
-    const image picture = part[PICTURE];
-    view->picture = (image){.width = picture.width, .height = picture.height, .channels = picture.channels};
-    return (keep(store, &part[PICTURE], &view->picture.pixels, &reason) &&
-            keep(store, &part[ALPHA], &view->alpha, &reason) &&
-            keep(store, &part[MASK], &view->mask, &reason)) ||
+    bool counts = !p->mask.values;
+    for (size_t i = 0; !counts && i < plane_size(&p->mask); i++) counts = !isnan(p->mask.values[i]);
+    if (!counts) return fail(why, "%s: its mask leaves no pixel that counts", path);
+    view->picture = *picture;
+    view->picture.pixels = picture_store_keep(
+        store, picture->pixels, GS_CHANNELS * (size_t)picture->width * (size_t)picture->height, &reason);
+    if (!view->picture.pixels) return fail(why, "%s: %s", path, reason.text);
+    picture->pixels = NULL;
+    return (keep_map(store, &p->alpha, 0, &view->alpha, &reason) &&
+            keep_map(store, &p->mask, 255, &view->mask, &reason)) ||
            fail(why, "%s: %s", path, reason.text);
 }
 
@@ -289,20 +271,22 @@ static bool load_view(void *context, size_t i, fault *why) {
     dataset_view *view = &work->data->views[i];
     int size[2] = {view->optics.width, view->optics.height};
     char path[PATH_ROOM];
-    image part[PARTS] = {{0}};
+    photograph p = {.mask = {0}};
     fault reason;
     bool done = path_join(path, work->pictures, view->name, why);
     if (!options->wanted || options->wanted(i, view->name, options->context)) {
-        done = done && load_parts(work, view, path, part, why);
+        done = done && load_parts(work, view, path, &p, why);
     } else {
         const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
-        done = done && (!open || image_read(path, &part[PICTURE], why));
-        if (open) size[0] = part[PICTURE].width, size[1] = part[PICTURE].height;
+        done = done && (!open || image_read(path, &p.picture, why));
+        if (open) size[0] = p.picture.width, size[1] = p.picture.height;
         done = done && (complete_camera(options->undistort, size, view, &reason) ||
                         fail(why, "%s: %s", open ? path : view->name, reason.text));
     }
     if (done) dataset_downscale_camera(&view->camera, options->downscale);
-    for (int p = 0; p < PARTS; p++) image_close(&part[p]);
+    image_close(&p.picture);
+    plane_close(&p.alpha);
+    plane_close(&p.mask);
     return done;
 }
 
@@ -354,19 +338,17 @@ static bool add_files(dataset *out, const reconstruction *source, const char *fo
 
 // Says what there is instead of cameras.
 static bool fail_without(const char *folder, fault *why) {
-    char images[PATH_ROOM];
+    static const char *const places[] = {"", "/images"};
     size_t photographs = 0;
     tally heic = {0};
-    fault ignored;
-    if (!path_join(images, folder, "images", &ignored)) *images = '\0';
     for (int i = 0; i < 2; i++) {
+        char path[PATH_ROOM + 8];
         struct dirent **entries = NULL;
-        const int count = scandir(i == 0 ? folder : images, &entries, NULL, alphasort);
+        snprintf(path, sizeof path, "%s%s", folder, places[i]);
+        const int count = scandir(path, &entries, NULL, alphasort);
         for (int k = 0; k < count; k++) {
-            const char *const dot = strrchr(entries[k]->d_name, '.');
             photographs += (size_t)photograph_is(entries[k]);
-            if (dot && (strcasecmp(dot, ".heic") == 0 || strcasecmp(dot, ".heif") == 0))
-                tally_add(&heic, entries[k]->d_name);
+            if (picture_is_heic(entries[k]->d_name)) tally_add(&heic, entries[k]->d_name);
         }
         photographs_close(entries, count);
     }
@@ -403,20 +385,22 @@ static bool find_and_read(const char *folder, const dataset_options *options, re
                                             : fail_without(folder, why);
 }
 
-// One line for each kind.
-static void say_remarks(const dataset *data, const char *folder) {
-    tally remarks[REMARKS] = {{0}};
-    static const char *const text[REMARKS] = {
-        "pictures have another size than their camera, which is fitted to them",
-        "masks have another size than their picture, and are stretched to it",
-        "pictures are damaged, but their rows are whole"};
+// Says what was done to pictures, one line for each kind. All with transparency: the data shows an object.
+static void say_remarks(dataset *data, const char *folder) {
+    tally resized = {0}, masks = {0}, mended = {0}, transparent = {0};
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *const view = &data->views[i];
-        const bool has[REMARKS] = {view->picture.pixels && view->resized, view->mask_resized, view->mended};
-        for (int r = 0; r < REMARKS; r++)
-            if (has[r]) tally_add(&remarks[r], view->name);
+        if (view->picture.pixels && view->resized) tally_add(&resized, view->name);
+        if (view->mask_resized) tally_add(&masks, view->name);
+        if (view->mended) tally_add(&mended, view->name);
+        if (view->transparent) tally_add(&transparent, view->name);
     }
-    for (int r = 0; r < REMARKS; r++) tally_say(&remarks[r], folder, data->view_count, text[r]);
+    tally_say(&resized, folder, data->view_count,
+              "pictures have another size than their camera, which is fitted to them");
+    tally_say(&masks, folder, data->view_count,
+              "masks have another size than their picture, and are stretched to it");
+    tally_say(&mended, folder, data->view_count, "pictures are damaged, but their rows are whole");
+    data->is_object = transparent.count == data->view_count;
 }
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
@@ -433,12 +417,9 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
         loaded = fail(why, "%.200s...: the path is too long", folder);
     loaded =
         loaded && move_to_dataset(&source, out, why) && add_files(out, &source, folder, work.pictures, why);
-    if (loaded) {
-        loaded = read_in_parallel(out->view_count, load_view, &work, why);
-        if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
-        if (loaded) say_remarks(out, folder);
-        out->is_object = work.with_alpha == out->view_count;
-    }
+    loaded = loaded && read_in_parallel(out->view_count, load_view, &work, why);
+    if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
+    if (loaded) say_remarks(out, folder);
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);
     return loaded;
@@ -448,31 +429,8 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
 
 static const char *const depth_suffixes[] = {".png", ".PNG", ".pfm", ".PFM", NULL};
 
-typedef struct map_loading {
-    const char *folder;
-    const dataset_options *options;
-    depth_maps_of of;
-    dataset *data;
-} map_loading;
-
 static bool is_asked(const dataset_view *view, depth_maps_of of) {
     return of == DEPTH_MAPS_ALL || view->held_out == (of == DEPTH_MAPS_HELD_OUT);
-}
-
-// Treats the map as the picture was treated: undistorts it unless its camera is a fisheye, then downscales it.
-static bool resample_map(const dataset_view *view, int factor, plane *map, fault *why) {
-    plane changed;
-    if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
-        if (!lens_undistort_plane(&view->optics, map, &changed, why)) return false;
-        plane_close(map);
-        *map = changed;
-    }
-    if (factor > 1) {
-        if (!plane_downscale(map, factor, &changed, why)) return false;
-        plane_close(map);
-        *map = changed;
-    }
-    return true;
 }
 
 static bool mark_unknown(plane *map, fault *why) {
@@ -487,7 +445,7 @@ static bool mark_unknown(plane *map, fault *why) {
 }
 
 static bool load_map(void *context, size_t i, fault *why) {
-    const map_loading *work = context;
+    const loading *work = context;
     dataset_view *view = &work->data->views[i];
     char path[PATH_ROOM];
     plane map = {0};
@@ -521,7 +479,7 @@ static bool load_map(void *context, size_t i, fault *why) {
 
 bool depth_maps_load(dataset *data, const char *folder, const dataset_options *options, depth_maps_of of,
                      fault *why) {
-    map_loading work = {folder, options, of, data};
+    loading work = {.folder = folder, .options = options, .of = of, .data = data};
     file_id *files = realloc(data->files, (data->file_count + data->view_count) * sizeof *files);
     if (!files) return fail(why, "no memory for %zu views", data->view_count);
     data->files = files;

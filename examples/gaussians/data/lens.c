@@ -291,12 +291,8 @@ static inline __attribute__((always_inline)) void undistort(const lens *optics, 
 }
 
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
-    const int width = picture->width, height = picture->height;
-    if (!image_open(out, width, height, picture->channels, why)) return false;
-    if (picture->channels == GS_CHANNELS)
-        undistort(optics, width, height, GS_CHANNELS, true, picture->pixels, out->pixels);
-    else
-        undistort(optics, width, height, (size_t)picture->channels, true, picture->pixels, out->pixels);
+    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
+    undistort(optics, out->width, out->height, GS_CHANNELS, true, picture->pixels, out->pixels);
     return true;
 }
 

@@ -134,7 +134,7 @@ static const char *suffix_of(const char *name) {
     return dot ? dot : name + strlen(name);
 }
 
-const char *const mask_suffixes[] = {".png", ".PNG", NULL};
+static const char *const mask_suffixes[] = {".png", ".PNG", NULL};
 
 bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
                        char path[PATH_ROOM]) {
@@ -150,7 +150,7 @@ bool picture_file_find(const char *folder, const char *name, const char *const *
     return false;
 }
 
-static bool is_heic(const char *name) {
+bool picture_is_heic(const char *name) {
     return strcasecmp(suffix_of(name), ".heic") == 0 || strcasecmp(suffix_of(name), ".heif") == 0;
 }
 
@@ -159,10 +159,10 @@ static bool find_picture(const char *folder, const char *name, char found[PATH_R
     static const char *const suffixes[] = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
     const char *const own = suffix_of(name);
     if (snprintf(found, PATH_ROOM, "%s", name) >= PATH_ROOM) return false;
-    if (!is_heic(name) && is_file_in(folder, found)) return true;
+    if (!picture_is_heic(name) && is_file_in(folder, found)) return true;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         const bool other_case = strcasecmp(own, suffixes[i]) == 0;
-        const int length = (int)(other_case || is_heic(name) ? own - name : (long)strlen(name));
+        const int length = (int)(other_case || picture_is_heic(name) ? own - name : (long)strlen(name));
         if (snprintf(found, PATH_ROOM, "%.*s%s", length, name, suffixes[i]) < PATH_ROOM &&
             is_file_in(folder, found))
             return true;
@@ -228,7 +228,7 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
     strcpy(r->pictures, pictures);
     if (most == 0 && cameras_only) return true;
     for (size_t i = 0; i < r->view_count; i++)
-        if (is_heic(r->views[i].name)) tally_add(&heic, r->views[i].name);
+        if (picture_is_heic(r->views[i].name)) tally_add(&heic, r->views[i].name);
     if (most == 0 && heic.count > 0)
         return fail(
             why,

@@ -25,8 +25,8 @@ typedef struct dataset_view {
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
     float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps_load); NULL: none
     // What was done to it, of which one line for all has told: its lens was fitted to the picture, its mask to the
-    // picture, the picture's file is damaged where no row is.
-    bool resized, mask_resized, mended;
+    // picture, the picture's file is damaged where no row is. transparent: the file's alpha was blended.
+    bool resized, mask_resized, mended, transparent;
 } dataset_view;
 
 typedef struct reconstruction_point {
@@ -108,7 +108,7 @@ void reconstruction_close(reconstruction *r); // harmless on {0} and twice
 // has it), or NAME with the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
 bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
                        char path[PATH_ROOM]);
-extern const char *const mask_suffixes[];
+bool picture_is_heic(const char *name); // by its suffix
 // Whether "folder/name" is a file.
 bool is_file_in(const char *folder, const char *name);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Makes the bytes of small COLMAP models.
-#ifndef TESTS_COMMON_COLMAP_MODEL_H
-#define TESTS_COMMON_COLMAP_MODEL_H
+// Makes the files of small COLMAP models.
+#ifndef TESTS_GAUSSIANS_COLMAP_MODEL_H
+#define TESTS_GAUSSIANS_COLMAP_MODEL_H
 
 #include "files.h"
+#include "lens.h"
 #include <array>
 #include <sstream>
-#include <stdint.h>
 #include <vector>
 
 struct ColmapCamera {
@@ -26,105 +26,74 @@ struct ColmapImage {
 struct ColmapPoint {
     std::array<double, 3> position;
     std::array<uint8_t, 3> color = {0, 0, 0};
-    uint64_t track = 0;
-    std::vector<int32_t> images = {}; // of the track's first entries; the others are of image 1
-    int32_t image(uint64_t entry) const { return entry < images.size() ? images[entry] : 1; }
+    std::vector<int32_t> track = {}; // image ids
 };
 
-inline std::string bytes_of(const std::vector<ColmapCamera> &cameras) {
-    Bytes out;
-    out.put(uint64_t(cameras.size()));
-    for (const ColmapCamera &c : cameras) {
-        out.put(c.id).put(c.model).put(c.width).put(c.height);
-        for (const double p : c.parameters) out.put(p);
+// Records, binary or as text with the comments that COLMAP writes.
+class Records {
+  public:
+    Records(bool as_text, size_t count) : text(as_text) {
+        out.precision(17);
+        if (text)
+            out << "# List\n# Number of records: " << count << ", mean number: 1.5\n";
+        else
+            put(uint64_t(count));
     }
-    return out.text;
-}
-
-inline std::string bytes_of(const std::vector<ColmapImage> &images) {
-    Bytes out;
-    out.put(uint64_t(images.size()));
-    int32_t id = 100;
-    for (const ColmapImage &i : images) {
-        out.put(id++)
-            .put(i.quaternion)
-            .put(i.translation)
-            .put(i.camera)
-            .put(i.name)
-            .put('\0')
-            .put(i.observations);
-        for (uint64_t k = 0; k < i.observations; k++) out.put(1.5).put(2.5).put(int64_t(-1));
+    template <typename T>
+    Records &put(const T &value) {
+        if (text)
+            out << +value << ' ';
+        else
+            out.write(reinterpret_cast<const char *>(&value), sizeof value);
+        return *this;
     }
-    return out.text;
-}
-
-inline std::string bytes_of(const std::vector<ColmapPoint> &points) {
-    Bytes out;
-    out.put(uint64_t(points.size()));
-    uint64_t id = 7;
-    for (const ColmapPoint &p : points) {
-        out.put(id++).put(p.position).put(p.color).put(-1.0).put(p.track);
-        for (uint64_t k = 0; k < p.track; k++) out.put(p.image(k)).put(int32_t(2));
+    template <typename List>
+    Records &all(const List &values) {
+        for (const auto &value : values) put(value);
+        return *this;
     }
-    return out.text;
-}
-
-// The same as text, with the comments that COLMAP writes.
-
-template <typename T>
-void put_list(std::ostringstream &out, const T &values) {
-    for (const auto &value : values) out << ' ' << +value;
-}
-
-inline std::ostringstream text_stream(const std::string &comments) {
+    void end() {
+        if (text) out << '\n';
+    }
+    const bool text;
     std::ostringstream out;
-    out.precision(17);
-    out << comments;
-    return out;
-}
+};
 
-inline std::string text_of(const std::vector<ColmapCamera> &cameras) {
-    const char *const names[] = {
-        "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL",         "RADIAL",        "OPENCV", "OPENCV_FISHEYE",
-        "FULL_OPENCV",    "FOV",     "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"};
-    std::ostringstream out = text_stream("# Camera list\n# Number of cameras: ");
-    out << cameras.size() << "\n";
+inline std::string model_file(const std::vector<ColmapCamera> &cameras, bool text = false) {
+    Records r(text, cameras.size());
     for (const ColmapCamera &c : cameras) {
-        out << c.id << ' ' << names[c.model] << ' ' << c.width << ' ' << c.height;
-        put_list(out, c.parameters);
-        out << "\n";
+        r.put(c.id);
+        if (text)
+            r.out << lens_models[c.model].name << ' ';
+        else
+            r.put(c.model);
+        r.put(c.width).put(c.height).all(c.parameters).end();
     }
-    return out.str();
+    return r.out.str();
 }
 
-inline std::string text_of(const std::vector<ColmapImage> &images) {
-    std::ostringstream out = text_stream("# Image list\n# Number of images: ");
-    out << images.size() << ", mean observations per image: 1.5\n";
+inline std::string model_file(const std::vector<ColmapImage> &images, bool text = false) {
+    Records r(text, images.size());
     int32_t id = 100;
     for (const ColmapImage &i : images) {
-        out << id++;
-        put_list(out, i.quaternion);
-        put_list(out, i.translation);
-        out << ' ' << i.camera << ' ' << i.name << "\n";
-        for (uint64_t k = 0; k < i.observations; k++) out << (k ? " " : "") << "1.5 2.5 -1";
-        out << "\n";
+        r.put(id++).all(i.quaternion).all(i.translation).put(i.camera).out << i.name << (text ? '\n' : '\0');
+        if (!text) r.put(i.observations);
+        for (uint64_t k = 0; k < i.observations; k++) r.put(1.5).put(2.5).put(int64_t(-1));
+        r.end();
     }
-    return out.str();
+    return r.out.str();
 }
 
-inline std::string text_of(const std::vector<ColmapPoint> &points) {
-    std::ostringstream out = text_stream("# 3D point list\n# Number of points: ");
-    out << points.size() << ", mean track length: 2\n";
+inline std::string model_file(const std::vector<ColmapPoint> &points, bool text = false) {
+    Records r(text, points.size());
     uint64_t id = 7;
     for (const ColmapPoint &p : points) {
-        out << id++;
-        put_list(out, p.position);
-        put_list(out, p.color);
-        out << " -1";
-        for (uint64_t k = 0; k < p.track; k++) out << " " << p.image(k) << " 2";
-        out << "\n";
+        r.put(id++).all(p.position).all(p.color).put(-1.0);
+        if (!text) r.put(uint64_t(p.track.size()));
+        for (const int32_t image : p.track) r.put(image).put(int32_t(2));
+        r.end();
     }
-    return out.str();
+    return r.out.str();
 }
 
 #endif

@@ -3,7 +3,9 @@
 #include "lens.h"
 #include <gtest/gtest.h>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <sstream>
 #include <string.h>
 #include <vector>
 
@@ -86,50 +88,39 @@ double largest_error(const lens &l, const image &picture, int *compared) {
 }
 
 TEST(Lens, UndoesEveryKindOfDistortion) {
-    const double kinds[][6] = {{-0.2},
-                               {0.15},
-                               {0, 0.2},
-                               {0, 0, 0.04},
-                               {0, 0, 0, -0.05},
-                               {0, 0, 0, 0, 0.3},
-                               {0, 0, 0, 0, 0, -0.2},
-                               {0.0578421, -0.0805099, 0.03, -0.02, 0.05, -0.01}};
-    for (const auto &k : kinds) {
+    const struct {
+        double k[6]; // k1, k2, p1, p2, k3, k4
+        bool fisheye;
+    } kinds[] = {{{-0.2}, false},
+                 {{0.15}, false},
+                 {{0, 0.2}, false},
+                 {{0, 0, 0.04}, false},
+                 {{0, 0, 0, -0.05}, false},
+                 {{0, 0, 0, 0, 0.3}, false},
+                 {{0, 0, 0, 0, 0, -0.2}, false},
+                 {{0.0578421, -0.0805099, 0.03, -0.02, 0.05, -0.01}, false},
+                 {{0.05, -0.02, 0, 0, 0.01, -0.002}, true}};
+    for (const auto &kind : kinds) {
         lens l = plain();
-        l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3], l.k3 = k[4], l.k4 = k[5];
+        l.k1 = kind.k[0], l.k2 = kind.k[1], l.p1 = kind.k[2], l.p2 = kind.k[3], l.k3 = kind.k[4],
+        l.k4 = kind.k[5];
+        l.fisheye = kind.fisheye;
+        if (l.fisheye) l.fx = 75, l.fy = 70;
         ASSERT_FALSE(lens_is_ideal(&l));
         image bent = photograph(l), straight;
         fault why;
         int compared, ignored;
-        ASSERT_TRUE(lens_undistort(&l, &bent, &straight, &why)) << why.text;
-        ASSERT_EQ(straight.width, l.width);
-        ASSERT_EQ(straight.height, l.height);
-        // Rounding twice, and 1/8 of the second derivatives, 100 (9 / 80)^2 and 100 (7 / 75)^2.
-        EXPECT_LT(largest_error(l, straight, &compared), 2) << k[0];
-        EXPECT_GT(compared, 0.7 * l.width * l.height);
-        EXPECT_GT(largest_error(l, bent, &ignored), 10) << "the photograph was not distorted";
+        ASSERT_TRUE(lens_check(&l, &why) && lens_undistort(&l, &bent, &straight, &why)) << why.text;
+        ASSERT_TRUE(straight.width == l.width && straight.height == l.height);
+        // Rounding twice, and 1/8 of the second derivatives, 100 (9 / 80)^2 and 100 (7 / 75)^2; of a fisheye a pixel of the
+        // photograph is two of the pinhole, and all that a pinhole sees is in the photograph.
+        EXPECT_LT(largest_error(l, straight, &compared), l.fisheye ? 5 : 2) << l.k1;
+        EXPECT_GT(compared, (l.fisheye ? 0.9 : 0.7) * l.width * l.height);
+        EXPECT_GT(largest_error(l, bent, &ignored), l.fisheye ? 30 : 10)
+            << "the photograph was not distorted";
         image_close(&bent);
         image_close(&straight);
     }
-}
-
-TEST(Lens, MakesAPinholeOfAFisheye) {
-    lens l = plain();
-    l.fisheye = true;
-    l.fx = 75, l.fy = 70;
-    l.k1 = 0.05, l.k2 = -0.02, l.k3 = 0.01, l.k4 = -0.002;
-    ASSERT_FALSE(lens_is_ideal(&l));
-    image bent = photograph(l), straight;
-    fault why;
-    int compared, ignored;
-    ASSERT_TRUE(lens_check(&l, &why)) << why.text;
-    ASSERT_TRUE(lens_undistort(&l, &bent, &straight, &why)) << why.text;
-    EXPECT_LT(largest_error(l, straight, &compared),
-              5); // as above, where a pixel of the photograph is two of the pinhole
-    EXPECT_GT(compared, 0.9 * l.width * l.height); // all that a pinhole sees is in the photograph
-    EXPECT_GT(largest_error(l, bent, &ignored), 30);
-    image_close(&bent);
-    image_close(&straight);
 }
 
 TEST(Lens, AFisheyeMustNotFold) {
@@ -254,6 +245,68 @@ TEST(Lens, CompletesWhatIsLeftOpen) {
             EXPECT_NEAR(got[k], row.expected[k], 1e-12) << k;
             EXPECT_EQ(pinhole[k], float(row.expected[k])) << k;
         }
+    }
+}
+
+// ---- the list of camera models that all readers share
+
+TEST(CameraModel, HasColmapsNumbers) {
+    std::istringstream names(
+        "SIMPLE_PINHOLE PINHOLE SIMPLE_RADIAL RADIAL OPENCV OPENCV_FISHEYE FULL_OPENCV FOV "
+        "SIMPLE_RADIAL_FISHEYE RADIAL_FISHEYE THIN_PRISM_FISHEYE RAD_TAN_THIN_PRISM_FISHEYE "
+        "SIMPLE_DIVISION DIVISION SIMPLE_FISHEYE FISHEYE EUCM EQUIRECTANGULAR");
+    const int parameters[] = {3, 4, 4, 5, 8, 8, 0, 0, 4, 5, 0, 0, 0, 0, 3, 4, 0, 0};
+    std::string name;
+    for (int model = 0; names >> name; model++) {
+        const lens_model *const found = lens_model_find(name.c_str());
+        ASSERT_EQ(found, lens_models + model) << name;
+        EXPECT_EQ(found->count, parameters[model]) << name;
+        std::istringstream words(found->parameters ? found->parameters : "");
+        EXPECT_EQ(std::distance(std::istream_iterator<std::string>(words), {}), found->count) << name;
+        EXPECT_EQ(found->fisheye, found->count > 0 && name.find("FISHEYE") != name.npos) << name;
+    }
+    EXPECT_EQ(lens_model_find("MAGIC"), nullptr);
+    EXPECT_EQ(lens_model_find(""), nullptr);
+    char text[160];
+    lens_model_list(text);
+    EXPECT_STREQ(text, "SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, "
+                       "SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE, SIMPLE_FISHEYE, FISHEYE");
+}
+
+// As programs round the sides of smaller pictures, in any way.
+TEST(CameraModel, FitsALensToAPictureMadeSmaller) {
+    const struct {
+        int width, height;
+        bool fits;
+    } rows[] = {{200, 100, true}, {50, 25, true},   {33, 17, true},   {33, 16, true},
+                {34, 17, true},   {101, 51, true},  {33, 15, false},  {99, 51, false},
+                {50, 50, false},  {100, 51, false}, {101, 50, false}, {25, 50, false}};
+    for (const auto &row : rows) {
+        lens optics = {};
+        optics.width = 100, optics.height = 50, optics.fx = 80, optics.fy = 90, optics.cx = 40,
+        optics.cy = 30;
+        optics.k1 = 0.5;
+        const lens before = optics;
+        ASSERT_EQ(lens_resize(&optics, row.width, row.height), row.fits) << row.width << " x " << row.height;
+        EXPECT_EQ(optics.width, row.fits ? row.width : 100);
+        EXPECT_DOUBLE_EQ(optics.fx, before.fx * optics.width / 100);
+        EXPECT_DOUBLE_EQ(optics.cx, before.cx * optics.width / 100);
+        EXPECT_DOUBLE_EQ(optics.fy, before.fy * optics.height / 50);
+        EXPECT_DOUBLE_EQ(optics.cy, before.cy * optics.height / 50);
+        EXPECT_EQ(optics.k1, 0.5);
+    }
+}
+
+TEST(CameraModel, EveryDistortionOfALensCounts) {
+    for (const lens_parameter &parameter : lens_parameters) {
+        lens optics = {};
+        optics.fx = optics.fy = 100;
+        EXPECT_TRUE(lens_is_ideal(&optics));
+        *lens_value(&optics, &parameter) = 0.5;
+        EXPECT_EQ(lens_is_ideal(&optics), parameter.distortion == 0) << parameter.name;
+        *lens_value(&optics, &parameter) = INFINITY;
+        fault why = {};
+        EXPECT_FALSE(lens_check(&optics, &why)) << parameter.name;
     }
 }
 

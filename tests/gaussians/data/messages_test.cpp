@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The messages of the readers. Each row makes its input of a good one, and has the whole text: FOLDER stands for the
-// path of the folder, "..." for any text. A row that begins with "warning: " is read, with that on stderr.
-#include "dataset_folder.h"
-#include "formats/scene_bytes.h"
+// path of the folder, "..." for any text, ' for " in JSON. A row that begins with "warning: " is read, with that on stderr.
+#include "data_folder.h"
 #include "formats/scene_cases.h"
-#include "transforms_folder.h"
 #include <cmath>
+#include <fnmatch.h>
 #include <functional>
+#include <map>
 
 namespace messages_test {
 
-class Messages : public Dataset {
+class Messages : public Data {
   public:
     using edit = std::function<void()>;
     struct row {
@@ -29,9 +29,7 @@ class Messages : public Dataset {
         fill_randomly(&five, 5, 1, 1);
         five.antialias = 1;
         ASSERT_TRUE(scene_write(path.c_str(), &five, &why)) << why.text;
-        for (const char *name : {"meta.json", "means_l.webp", "means_u.webp", "quats.webp", "scales.webp",
-                                 "sh0.webp", "shN_centroids.webp", "shN_labels.webp"})
-            good_archive[name] = file_of(read_bytes(path), name);
+        good_archive = files_of(read_bytes(path));
 #endif
     }
     void write_data() {
@@ -44,6 +42,18 @@ class Messages : public Dataset {
     // A binary model, after an edit of its cameras, images and points.
     edit model(const edit &change) {
         return [=] { change(), write_data(); };
+    }
+    // A model whose camera 1, image 'b.png' or point is edited.
+    row camera(const std::function<void(ColmapCamera &)> &change, const std::string &message) {
+        return {model([=] { change(cameras[0]); }),
+                "FOLDER/sparse/0/cameras.bin: at byte 8: camera 1 has " + message};
+    }
+    row pictured(const std::function<void(ColmapImage &)> &change, const std::string &message) {
+        return {model([=] { change(images[0]); }), "FOLDER/sparse/0/images.bin: at byte 8: image " + message};
+    }
+    row point(const std::function<void(ColmapPoint &)> &change, const std::string &message) {
+        return {model([=] { change(points[0]); }),
+                "FOLDER/sparse/0/points3D.bin: at byte 8: point number 0 is at " + message};
     }
     // The same, and then an edit of the folder.
     edit after(const edit &change) {
@@ -60,66 +70,55 @@ class Messages : public Dataset {
             write_bytes(folder / name, bytes);
         });
     }
-    // The makers of rows put the path before a message, which may have a whole path itself.
+    // Puts the path before a message, which may have a whole path itself.
     static row made(const edit &make, const std::string &path, const std::string &message) {
         const bool whole = message.rfind("FOLDER", 0) == 0 || message.rfind("warning: ", 0) == 0;
         return {make, whole ? message : "FOLDER/" + path + ": " + message};
     }
     // A model of text, one file of which is replaced.
     row text(const std::string &name, const std::string &bytes, const std::string &message) {
+        const std::string path = "sparse/" + name + ".txt";
         return made(after([=] {
                         gone("sparse");
                         write_bytes(folder / "sparse/cameras.txt", "2 PINHOLE 7 5 10 11 4 3\n");
                         write_bytes(folder / "sparse/images.txt", "1 1 0 0 0 0 0 0 2 a.png\n\n");
-                        write_bytes(folder / "sparse/points3D.txt", "");
-                        write_bytes(folder / ("sparse/" + name + ".txt"), bytes);
+                        write_bytes(folder / path, bytes);
                     }),
-                    "sparse/" + name + ".txt", message);
+                    path, message);
     }
-    row document(const std::string &json, const std::string &message) {
+    // A transforms.json, or files for it, in place of the model.
+    row json(const std::string &bytes, const std::string &message,
+             const std::map<std::string, std::string> &more = {}) {
         return made(after([=] {
                         gone("sparse");
-                        write_bytes(folder / "transforms.json", json);
+                        write_bytes(folder / "transforms.json", bytes);
+                        for (const auto &[name, content] : more) write_bytes(folder / name, content);
                     }),
                     "transforms.json", message);
     }
-    // In JSON of rows ' stands for ".
-    static std::string quoted(std::string json) {
-        std::replace(json.begin(), json.end(), '\'', '"');
-        return json;
-    }
-    // A transforms.json with a text in place of another.
+    // A good one with a text in place of another.
     row json(const std::string &from, const std::string &to, const std::string &message) {
-        return document(replaced(good, quoted(from), quoted(to)), message);
+        return json(with(good, from, to), message);
     }
     row split(const std::string &train, const std::string &test, const std::string &message) {
-        return {[=] {
-                    write_data(), gone("sparse");
-                    write_bytes(folder / "transforms_train.json", train);
-                    write_bytes(folder / "transforms_test.json", test);
-                },
-                "FOLDER/" + message};
+        return json("", "FOLDER/" + message,
+                    {{"transforms_train.json", train}, {"transforms_test.json", test}});
     }
     // One whose second frame is another.
-    row second(const std::string &frame_json, const std::string &message) {
-        return document(replaced(good, frame("images/b.png"), frame_json), message);
+    row second(const std::string &other, const std::string &message) {
+        return json(replaced(good, frame("images/b.png"), other), message);
     }
     row pose(const std::string &matrix, const std::string &message) {
         return second(frame("images/b.png", matrix), "frames[1].transform_matrix" + message);
     }
     row fisheye(const std::string &lens, const std::string &message) {
-        return document(quoted("{'is_fisheye':true,'w':8,'h':6,'cx':4,'cy':3," + lens + "'frames':[") +
-                            frame("images/b.png") + "]}",
-                        message);
+        return json(document("'is_fisheye':true,'w':8,'h':6,'cx':4,'cy':3," + lens, {frame("images/b.png")}),
+                    message);
     }
     // Points that the document names.
     row cloud(const std::string &bytes, const std::string &message) {
-        const row named =
-            json("{", "{'ply_file_path':'cloud.ply',", "ply_file_path: FOLDER/cloud.ply: " + message);
-        return {[=] { named.make(), write_bytes(folder / "cloud.ply", bytes); }, named.message};
-    }
-    void gone(const std::string &name) {
-        std::filesystem::remove_all(folder / name);
+        return json(with(good, "{", "{'ply_file_path':'cloud.ply',"),
+                    "ply_file_path: FOLDER/cloud.ply: " + message, {{"cloud.ply", bytes}});
     }
     static auto gray(int value) {
         return [=](int, int) { return value; };
@@ -131,38 +130,35 @@ class Messages : public Dataset {
             change();
         });
     }
-    edit scene(const std::string &name, const std::string &bytes) {
-        return [=] { write_bytes(scene_file = folder / name, bytes); };
+    // A file of a scene.
+    row scene(const std::string &name, const std::string &bytes, const std::string &message) {
+        return made([=] { write_bytes(scene_file = folder / name, bytes); }, name, message);
     }
-
     row ply(const std::string &bytes, const std::string &message) {
-        return made(scene("a.ply", bytes), "a.ply", message);
+        return scene("a.ply", bytes, message);
     }
     row compressed(const std::string &from, const std::string &to, const std::string &message) {
         return ply(replaced(compressed_file(true, 9), from, to), message);
     }
     row gltf(const std::string &from, const std::string &to, const std::string &message) {
-        const gltf_model m = two_gaussians();
-        return made(scene("a.glb", glb({replaced(m.json, quoted(from), quoted(to)), m.binary})), "a.glb",
-                    message);
+        return scene("a.glb", glb({with(two_gaussians().json, from, to), two_gaussians().binary}), message);
     }
     // Its buffer with other bytes at a place.
     row buffer(size_t at, const std::string &bytes, const std::string &message) {
         gltf_model m = two_gaussians();
-        return made(scene("a.glb", glb({m.json, m.binary.replace(at, bytes.size(), bytes)})), "a.glb",
-                    message);
+        return scene("a.glb", glb({m.json, m.binary.replace(at, bytes.size(), bytes)}), message);
     }
     row spz(const std::string &bytes, const std::string &message) {
-        return made(scene("a.spz", bytes), "a.spz", message);
+        return scene("a.spz", bytes, message);
     }
     // A file of the archive with other bytes.
     row archive(const std::string &name, const std::string &bytes, const std::string &message) {
         files all = good_archive;
         all[name] = bytes;
-        return made(scene("a.sog", zip_of(all)), "a.sog", message);
+        return scene("a.sog", zip_of(all), message);
     }
     row meta(const std::string &from, const std::string &to, const std::string &message) {
-        return archive("meta.json", replaced(good_archive["meta.json"], quoted(from), quoted(to)), message);
+        return archive("meta.json", with(good_archive["meta.json"], from, to), message);
     }
 
     // ---- how it is read
@@ -179,7 +175,7 @@ class Messages : public Dataset {
                 done = depth_maps_load(&got, (folder / "depth").c_str(), &options, DEPTH_MAPS_ALL, &why);
         } else {
             gs_gaussians scene;
-            done = scene_read(scene_file.c_str(), values, &scene, &why);
+            done = scene_read(scene_file.c_str(), SCENE_FINITE, &scene, &why);
             EXPECT_TRUE(done || !scene.mean) << why.text;
             scene_close(&scene);
         }
@@ -188,16 +184,13 @@ class Messages : public Dataset {
     }
     // Whether the text is as the pattern has it.
     static bool is(const std::string &text, const std::string &pattern) {
-        size_t at = 0, from = 0, to;
-        while ((to = pattern.find("...", from)) != pattern.npos) {
-            const std::string part = pattern.substr(from, to - from);
-            const size_t found = text.find(part, at);
-            if (found == text.npos || (from == 0 && found != 0)) return false;
-            at = found + part.size(), from = to + 3;
+        std::string glob;
+        for (size_t at = 0; at < pattern.size(); at++) {
+            const bool any = pattern.compare(at, 3, "...") == 0;
+            glob += any ? "*" : std::string("\\") + pattern[at];
+            at += any ? 2 : 0;
         }
-        const std::string last = pattern.substr(from);
-        if (from == 0) return text == pattern;
-        return text.size() >= at + last.size() && text.substr(text.size() - last.size()) == last;
+        return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
     }
     void add_models(std::vector<row> *rows);
     void add_text(std::vector<row> *rows);
@@ -224,26 +217,24 @@ class Messages : public Dataset {
             if (warns) expected = "dsplat: " + expected.substr(mark.size()) + "\n";
             EXPECT_TRUE(is(done ? said : why.text, expected))
                 << "  " << expected << "\nis\n  " << (done ? said : why.text);
-            from_alpha = false, values = SCENE_FINITE;
+            from_alpha = false;
         }
         dataset_close(&got);
     }
 
-    const std::string good = "{\"fl_x\":10.5,\"fl_y\":11,\"cx\":4,\"cy\":3.5,\"k1\":0.1,\"frames\":[" +
-                             frame("images/a.png") + "," + frame("images/b.png") + "]}";
+    const std::string good = document("'fl_x':10.5,'fl_y':11,'cx':4,'cy':3.5,'k1':0.1",
+                                      {frame("images/a.png"), frame("images/b.png")});
     const std::string of_header = "at line ...: ";
     std::map<std::string, std::string> pictures;
     files good_archive;     // of a scene of five Gaussians
     std::string scene_file; // empty: the data in the folder are read
     bool from_alpha = false;
-    scene_values values = SCENE_FINITE;
 };
 
 // What several of them have.
 const std::string
     cameras_bin = "FOLDER/sparse/0/cameras.bin: ",
     images_bin = "FOLDER/sparse/0/images.bin: ", points_bin = "FOLDER/sparse/0/points3D.bin: ",
-    of_camera = cameras_bin + "at byte 8: camera 1 has ", of_image = images_bin + "at byte 8: image 'b.png' ",
     far_focal = "; a focal length must be finite and above 0, an angle between 0 and pi",
     lenses = "SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, "
              "RADIAL_FISHEYE, SIMPLE_FISHEYE, FISHEYE can: `colmap image_undistorter` makes PINHOLE of any";
@@ -273,80 +264,61 @@ void Messages::add_models(std::vector<row> *rows) {
           cameras_bin + "truncated or damaged: ... bytes follow byte 8"},
          {file("sparse/0/images.bin", "123"),
           images_bin + "truncated at byte 3 while reading the number of records"},
-         {after([&] { write_bytes(folder / "sparse/0/cameras.bin", bytes_of(cameras) + "xyz"); }),
+         {after([&] { write_bytes(folder / "sparse/0/cameras.bin", model_file(cameras) + "xyz"); }),
           cameras_bin + "3 bytes follow the last record, at byte 120"},
-         {after([&] { write_bytes(folder / "sparse/0/images.bin", bytes_of(images) + "xyz"); }),
+         {after([&] { write_bytes(folder / "sparse/0/images.bin", model_file(images) + "xyz"); }),
           images_bin + "3 bytes follow the last record, at byte 188"},
-         {after([&] { write_bytes(folder / "sparse/0/points3D.bin", bytes_of(points) + "xyz"); }),
+         {after([&] { write_bytes(folder / "sparse/0/points3D.bin", model_file(points) + "xyz"); }),
           points_bin + "3 bytes follow the last record, at byte 67"},
-         {model([&] { cameras[0].model = 6; }),
-          of_camera + "model 6 (FULL_OPENCV), which cannot be read; only " + lenses},
-         {model([&] { cameras[0].model = 5, cameras[0].parameters = {1, 1, 4, 3, -0.3, 0, 0, 0}; }),
-          of_camera +
-              "the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's picture folds over 60.4 "
-              "degrees off the axis; it must grow up to the picture's corners or to 85 degrees"},
+         camera([](auto &c) { c.model = 6; }, "model 6 (FULL_OPENCV), which cannot be read; only " + lenses),
+         camera([](auto &c) { c.model = 5, c.parameters = {1, 1, 4, 3, -0.3, 0, 0, 0}; },
+                "the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's picture folds over 60.4 "
+                "degrees off the axis; it must grow up to the picture's corners or to 85 degrees"),
          {model([&] { cameras[1].id = 1; }), cameras_bin + "two cameras have the id 1"},
-         {model([&] {
-              images[0].quaternion = {0, 0, 0, 0};
-          }),
-          of_image + "has the quaternion 0, 0, 0, 0"},
-         {model([&] { images[0].translation[2] = 1.1e18; }), of_image + "has the translation 0, 0, 1.1e+18"},
-         {model([&] { images[0].camera = 3; }), of_image + "is of camera 3, which is not in the model"},
+         pictured([](auto &i) { i.quaternion[0] = 0; }, "'b.png' has the quaternion 0, 0, 0, 0"),
+         pictured([](auto &i) { i.translation[2] = 1.1e18; }, "'b.png' has the translation 0, 0, 1.1e+18"),
+         pictured([](auto &i) { i.camera = 3; }, "'b.png' is of camera 3, which is not in the model"),
          {model([&] { images[0].name = std::string(2000, 'x'); }),
           images_bin + "at byte 72: an image name of more than 1023 bytes"},
          {model([&] { images[0].name = "a.png"; }), images_bin + "two images are named 'a.png'"},
-         {model([&] { points[0].position[1] = -1.1e18; }),
-          points_bin + "at byte 8: point number 0 is at 1, -1.1e+18, 3"}});
+         point([](auto &p) { p.position[1] = -1.1e18; }, "1, -1.1e+18, 3")});
     for (const uint64_t size : {uint64_t(0), uint64_t(16385), uint64_t(1) << 32, UINT64_MAX}) {
-        const std::string pixels = std::to_string(size), must = " pixels; each side must be 1..16384";
-        rows->push_back(
-            {model([=] { cameras[0].width = size; }), of_camera + "images of " + pixels + " x 6" + must});
-        rows->push_back(
-            {model([=] { cameras[0].height = size; }), of_camera + "images of 8 x " + pixels + must});
+        const std::string n = std::to_string(size), must = " pixels; each side must be 1..16384";
+        rows->push_back(camera([=](auto &c) { c.width = size; }, "images of " + n + " x 6" + must));
+        rows->push_back(camera([=](auto &c) { c.height = size; }, "images of 8 x " + n + must));
     }
     // 0 and NaN mean an open value in a lens; a COLMAP model has none.
-    for (const double value :
-         {double(NAN), double(INFINITY), -double(INFINITY), 1e39, 0.0, -5.0, 1e-60, 1e-39})
+    const double not_a_number = NAN, infinite = INFINITY;
+    for (const double value : {not_a_number, infinite, -infinite, 1e39, 0.0, -5.0, 1e-60, 1e-39})
         for (size_t i = 0; i < 4; i++) {
-            std::ostringstream number;
-            number << value;
-            const std::string text = std::isnan(value) ? "nan" : number.str();
+            std::ostringstream text;
+            text << (std::isnan(value) ? "" : "...") << std::abs(value);
             const bool open = i < 2 ? value == 0 : std::isnan(value);
             if (i >= 2 && std::abs(value) < 10) continue; // a principal point may be anywhere
-            rows->push_back(
-                {model([=] { cameras[0].parameters[i] = value; }),
-                 of_camera + (open    ? "fx, fy, cx, cy = ...; they must be finite, the first two above 0"
-                              : i < 2 ? "focal lengths ... and angles of view 0, 0" + far_focal
-                                      : "the principal point ..." + text + "...; it must be finite")});
+            rows->push_back(camera([=](auto &c) { c.parameters[i] = value; },
+                                   open ? "fx, fy, cx, cy = ...; they must be finite, the first two above 0"
+                                   : i < 2 ? "focal lengths ... and angles of view 0, 0" + far_focal
+                                           : "the principal point " + text.str() + "...; it must be finite"));
         }
-    for (const double value : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+    for (const double value : {not_a_number, infinite, -infinite}) {
         for (size_t i = 0; i < 4; i++)
-            rows->push_back(
-                {model([=] { images[0].quaternion[i] = value; }), of_image + "has the quaternion ..."});
+            rows->push_back(pictured([=](auto &image) { image.quaternion[i] = value; },
+                                     "'b.png' has the quaternion ..."));
         for (size_t i = 0; i < 3; i++) {
-            rows->push_back(
-                {model([=] { images[0].translation[i] = value; }), of_image + "has the translation ..."});
-            rows->push_back({model([=] { points[0].position[i] = value; }),
-                             points_bin + "at byte 8: point number 0 is at ..."});
+            rows->push_back(pictured([=](auto &image) { image.translation[i] = value; },
+                                     "'b.png' has the translation ..."));
+            rows->push_back(point([=](auto &p) { p.position[i] = value; }, "..."));
         }
     }
-    for (const auto &[number, name] : std::map<int32_t, std::string>{{7, "FOV"},
-                                                                     {10, "THIN_PRISM_FISHEYE"},
-                                                                     {11, "RAD_TAN_THIN_PRISM_FISHEYE"},
-                                                                     {16, "EUCM"},
-                                                                     {17, "EQUIRECTANGULAR"},
-                                                                     {-1, "unknown"},
-                                                                     {INT32_MAX, "unknown"},
-                                                                     {INT32_MIN, "unknown"}}) {
-        const int32_t other = number;
-        rows->push_back({model([=] { cameras[0].model = other; }), of_camera + "model " +
-                                                                       std::to_string(number) + " (" + name +
-                                                                       "), which cannot be read; only ..."});
+    for (const int32_t number : {7, 10, 11, 16, 17, -1, INT32_MAX, INT32_MIN}) {
+        const std::string name = number >= 0 && number < LENS_MODELS ? lens_models[number].name : "unknown";
+        rows->push_back(
+            camera([=](auto &c) { c.model = number; },
+                   "model " + std::to_string(number) + " (" + name + "), which cannot be read; only ..."));
     }
     for (const std::string name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"})
-        rows->push_back(
-            {model([=] { images[0].name = name; }),
-             images_bin + "at byte 8: image name '" + name + "' is empty or leaves the images folder"});
+        rows->push_back(pictured([=](auto &i) { i.name = name; },
+                                 "name '" + name + "' is empty or leaves the images folder"));
     const struct {
         std::string file;
         size_t at; // of the count in the file
@@ -407,18 +379,18 @@ void Messages::add_transforms(std::vector<row> *rows) {
     rows->insert(
         rows->end(),
         {// ---- transforms.json
-         document("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file"),
-         document("[]", "at byte 0: not an object"),
-         document(good + "x", "at line 1, column ...: end of file expected near 'x'"),
+         json("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file"),
+         json("[]", "at byte 0: not an object"),
+         json(good + "x", "at line 1, column ...: end of file expected near 'x'"),
          json("10.5", "NaN", "at line 1, column 11 (byte 11): invalid token near 'NaN'"),
          json("10.5", "1e999", "at line 1, column 13 (byte 13): real number overflow near '1e999'"),
          json("\"fl_y\"", "\n\"fl_x\"",
               "at line 2, column 6 (byte 20): duplicate object key near '\"fl_x\"'"),
          json("images/a", "\\u0000", "at line 1, column ...: \\u0000 is not allowed without ..."),
-         document(std::string(100000, '['),
-                  "at line 1, column 2049 (byte 2049): maximum parsing depth reached near '['"),
-         document("{}", "frames: must be an array"),
-         document("{\"frames\":[]}", "holds no images"),
+         json(std::string(100000, '['),
+              "at line 1, column 2049 (byte 2049): maximum parsing depth reached near '['"),
+         json("{}", "frames: must be an array"),
+         json("{\"frames\":[]}", "holds no images"),
          json("'fl_x':10.5,'fl_y':11,", "", "frames[0].fl_x: is missing, and so is camera_angle_x"),
          json("10.5", "'10'", "fl_x: must be a number"),
          json("10.5", "0", "fl_x: 0; must be above 0"),
@@ -441,9 +413,9 @@ void Messages::add_transforms(std::vector<row> *rows) {
               "camera_model: the lens 'EQUIRECTANGULAR' cannot be read"),
          json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string"),
          fisheye(
-             "'camera_angle_x':1,",
+             "'camera_angle_x':1",
              "frames[0]: the camera has a fisheye without a focal length; an angle of view is not enough"),
-         fisheye("'fl_x':3,'k1':-0.5,",
+         fisheye("'fl_x':3,'k1':-0.5",
                  "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
                  "fisheye's picture folds over 46.8 degrees off the axis; ..."),
          second("7", "frames[1]: must be an object"),
@@ -453,7 +425,7 @@ void Messages::add_transforms(std::vector<row> *rows) {
          second("{\"file_path\":7}", "frames[1].file_path: must be a string"),
          second(frame("./images/a.png"), "two images are named 'images/a.png'"),
          second(frame(""), "frames[1].file_path: '' is empty or leaves the folder"),
-         second(frame("images/b.png", straight, ",\"mask_path\":\"m/../../a.png\""),
+         second(frame("images/b.png", straight, ",'mask_path':'m/../../a.png'"),
                 "frames[1].mask_path: 'm/../../a.png' is empty or leaves the folder"),
          second("{\"file_path\":\"b\"}", "frames[1].transform_matrix: must be an array of 4 rows"),
          pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0]]", ": must be an array of 4 rows"),
@@ -510,13 +482,13 @@ void Messages::add_pictures(std::vector<row> *rows) {
           "warning: FOLDER: 1 of 2 views have no picture and are skipped (the first: 'a.png')"},
          {after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); }),
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature"}, // the first by name
-         {after([&] { write_picture("b.png", 8, 5, 40); }),
+         {after([&] { write_ramp("b.png", 8, 5, 40); }),
           "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6"},
-         {after([&] { write_picture("b.png", 6, 8, 40); }),
+         {after([&] { write_ramp("b.png", 6, 8, 40); }),
           "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6; turn its pixels, as EXIF "
           "orientations are not applied"},
          // The first by name is read last, as it is large.
-         {after([&] { write_picture("a.png", 700, 701, 40), write_picture("b.png", 9, 9, 40); }),
+         {after([&] { write_ramp("a.png", 700, 701, 40), write_ramp("b.png", 9, 9, 40); }),
           "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5"},
          {after([&] { from_alpha = true; }), "FOLDER/images/a.png: has no alpha channel to make a mask of"},
 
@@ -531,7 +503,7 @@ void Messages::add_pictures(std::vector<row> *rows) {
           "FOLDER/images/b.png: its mask leaves no pixel that counts"},
          {file("masks/b.png", "no picture"), "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)"},
          {[&] {
-              second(frame("images/b.png", straight, ",\"mask_path\":\"m.png\""), "").make();
+              second(frame("images/b.png", straight, ",'mask_path':'m.png'"), "").make();
               write_mask("b.png", 8, 5, gray(255)),
                   std::filesystem::rename(folder / "masks/b.png", folder / "m.png");
           },
@@ -568,9 +540,9 @@ void Messages::add_scenes(std::vector<row> *rows) {
 
     rows->insert(
         rows->end(),
-        {{scene("a.sogs", ""),
-          "FOLDER/a.sogs: not a known format of scenes; the suffix must be one of .ply, .spz, .sog, "
-          ".compressed.ply, .splat, .glb, .gltf"},
+        {scene("a.sogs", "",
+               "not a known format of scenes; the suffix must be one of .ply, .spz, .sog, "
+               ".compressed.ply, .splat, .glb, .gltf"),
          // ---- PLY
          ply("", "truncated at byte 0 while reading the PLY header"),
          ply("ply\nformat binary_big_endian 1.0\n" + rest,
@@ -596,10 +568,10 @@ void Messages::add_scenes(std::vector<row> *rows) {
              "truncated at byte ... while reading vertices"),
 
          // ---- .splat
-         made(scene("a.splat", splat_file().substr(1)), "a.splat",
-              "truncated at byte 63: not a multiple of 32, the bytes of a Gaussian"),
-         made(scene("a.splat", splat_file().replace(15, 1, "\xbf")), "a.splat", // the sign of a scale
-              "Gaussian 0 has log_scale[0] = ...nan"),
+         scene("a.splat", splat_file().substr(1),
+               "truncated at byte 63: not a multiple of 32, the bytes of a Gaussian"),
+         scene("a.splat", splat_file().replace(15, 1, "\xbf"), // the sign of a scale
+               "Gaussian 0 has log_scale[0] = ...nan"),
 
          // ---- compressed PLY
          compressed("chunk 1", "chunk 2", of_header + "2 chunks and 1 rows of coefficients for 1 vertices"),
@@ -672,11 +644,10 @@ void Messages::add_scenes(std::vector<row> *rows) {
          gltf("'scene':0", "'scene':0,'scene':0", "at byte ... of the JSON: duplicate object key near ..."),
          buffer(24, Bytes().put(-1.0f).text, "Gaussian 0 has scale -1.000000 and opacity 0.2..."),
          buffer(0, not_finite, "Gaussian 0 has mean[0] = ...nan"),
-         made(scene("a.glb", glb(two_gaussians()).replace(4, 1, "\1")), "a.glb",
-              "truncated or damaged: at byte 0: not a whole file of version 2 of glTF"),
-         made(scene("a.gltf", two_gaussians().json), "a.gltf",
-              "truncated or damaged: buffers[0] has 0 bytes, not 156"),
-         made(scene("a.gltf", "[]"), "a.gltf", "holds no Gaussians of " + khr)});
+         scene("a.glb", glb(two_gaussians()).replace(4, 1, "\1"),
+               "truncated or damaged: at byte 0: not a whole file of version 2 of glTF"),
+         scene("a.gltf", two_gaussians().json, "truncated or damaged: buffers[0] has 0 bytes, not 156"),
+         scene("a.gltf", "[]", "holds no Gaussians of " + khr)});
     for (const std::string &name : ply_needed) {
         std::vector<std::string> names = ply_needed;
         names.push_back(name);
@@ -785,8 +756,7 @@ void Messages::add_sog(std::vector<row> *rows) {
     for (const auto &[name, bytes] : files(good)) {
         files without = good;
         without.erase(name);
-        rows->push_back(
-            made(scene("a.sog", zip_of(without)), "a.sog", "the archive has no file '" + name + "'"));
+        rows->push_back(scene("a.sog", zip_of(without), "the archive has no file '" + name + "'"));
         if (name == "meta.json") continue;
         rows->push_back(archive(name, bytes.substr(0, bytes.size() / 2), "'" + name + "': ..."));
         rows->push_back(archive(name, "not a picture", "'" + name + "': not a lossless WebP picture"));

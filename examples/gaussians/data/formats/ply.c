@@ -8,6 +8,7 @@
 // line "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
 // dsplat_holdout N", "comment dsplat_background R,G,B" and "comment dsplat_offset X,Y,Z" are scene_notes. Written are
 // floats, normals as 0.
+#include "arrays.h"
 #include "formats/formats.h"
 #include "reconstruction.h"
 #include <ctype.h>
@@ -18,52 +19,39 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
-enum {
-    BLOCK = 1 << 16, // bytes of vertices read at once
-    // Slots: the floats of a vertex in the order this file writes them, without the normal; then the colour of a point.
-    SLOT_MEAN = 0,
-    SLOT_DC = 3,
-    SLOT_REST = 6,
-    SLOT_OPACITY = 51,
-    SLOT_SCALE = 52,
-    SLOT_ROTATION = 55,
-    SLOTS = 59,
-    POINT_SLOTS = 62
-};
+enum { BLOCK = 1 << 16, MOST_COLUMNS = 59, AXES = 3 }; // BLOCK: bytes of vertices read at once
 
-static void slot_name(int slot, char name[16]) {
-    if (slot < SLOT_DC)
-        snprintf(name, 16, "%c", "xyz"[slot]);
-    else if (slot < SLOT_REST)
-        snprintf(name, 16, "f_dc_%d", slot - SLOT_DC);
-    else if (slot < SLOT_OPACITY)
-        snprintf(name, 16, "f_rest_%d", slot - SLOT_REST);
-    else if (slot < SLOT_SCALE)
-        snprintf(name, 16, "opacity");
-    else if (slot < SLOT_ROTATION)
-        snprintf(name, 16, "scale_%d", slot - SLOT_SCALE);
-    else
-        snprintf(name, 16, "rot_%d", slot - SLOT_ROTATION);
-}
+// A property of a scene's vertices, and which float it is of a Gaussian.
+typedef struct column {
+    char name[16];
+    int array, offset; // in gs_arrays; in its row
+} column;
 
-static bool slot_in_use(int slot, int sh_degree) {
-    return slot < SLOT_REST || slot >= SLOT_OPACITY ||
-           slot - SLOT_REST < GS_CHANNELS * (coefficients(sh_degree) - 1);
-}
-
-// The value of a slot in use of Gaussian i.
-static float *slot_value(const gs_gaussians *g, int64_t i, int slot) {
-    const int count = coefficients(g->sh_degree);
-    float *sh = g->sh + i * count * GS_CHANNELS;
-    if (slot < SLOT_DC) return g->mean + i * 3 + slot;
-    if (slot < SLOT_REST) return sh + (slot - SLOT_DC);
-    if (slot < SLOT_OPACITY) { // the file has all of red, then green, then blue; `sh` interleaves them
-        const int rest = slot - SLOT_REST, channel = rest / (count - 1), coefficient = 1 + rest % (count - 1);
-        return sh + coefficient * GS_CHANNELS + channel;
-    }
-    if (slot < SLOT_SCALE) return g->opacity_logit + i;
-    if (slot < SLOT_ROTATION) return g->log_scale + i * 3 + (slot - SLOT_SCALE);
-    return g->quaternion + i * 4 + (slot - SLOT_ROTATION);
+// Lists the columns of a scene in the order that they are written in; normals, which are none, follow the first three.
+static int list_columns(int sh_degree, column out[MOST_COLUMNS]) {
+    const int rest = coefficients(sh_degree) - 1;
+    const struct {
+        const char *name;
+        int array, first, count;
+    } kinds[] = {{"x", 0, 0, 1},
+                 {"y", 0, 1, 1},
+                 {"z", 0, 2, 1},
+                 {"f_dc_", 4, 0, GS_CHANNELS},
+                 {"f_rest_", 4, GS_CHANNELS, GS_CHANNELS * rest},
+                 {"opacity", 3, 0, 1},
+                 {"scale_", 1, 0, 3},
+                 {"rot_", 2, 0, 4}};
+    column *next = out;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int k = 0; k < kinds[i].count; k++, next++) {
+            // The file has all of red, then green, then blue; a Gaussian interleaves them.
+            const int place = kinds[i].count > 4 ? k % rest * GS_CHANNELS + k / rest : k;
+            *next = (column){.array = kinds[i].array, .offset = kinds[i].first + place};
+            char number[12] = "";
+            if (kinds[i].count > 1) snprintf(number, sizeof number, "%d", k);
+            snprintf(next->name, sizeof next->name, "%s%s", kinds[i].name, number);
+        }
+    return (int)(next - out);
 }
 
 // ---- headers
@@ -185,43 +173,41 @@ bool ply_read_header(input_file *file, ply_header *h, fault *why) {
 typedef struct layout {
     ply_header header;
     const ply_element *vertex;
-    int sh_degree;
-    bool colored;                          // the slots of degree 0 are colours 0..255
-    const ply_property *slot[POINT_SLOTS]; // NULL: a vertex does not have it
+    int sh_degree, columns; // of points: the first three
+    column column[MOST_COLUMNS];
+    const ply_property *of[MOST_COLUMNS], *color[GS_CHANNELS]; // of a point; NULL: a vertex does not have it
+    bool colored;                                              // degree 0 is read of colours 0..255
 } layout;
 
 // Checks that no property is missing and finds the SH degree.
 static bool read_layout(input_file *file, bool of_points, layout *l, fault *why) {
-    static const char *const colors[3][3] = {
+    static const char *const colors[GS_CHANNELS][3] = {
         {"red", "diffuse_red", "r"}, {"green", "diffuse_green", "g"}, {"blue", "diffuse_blue", "b"}};
     ply_header *const h = &l->header;
-    const ply_element *const vertex = h->element;
+    const ply_element *const vertex = l->vertex = h->element;
     int rest = 0;
     if (!ply_read_header(file, h, why)) return false;
     if (h->elements == 0 || strcmp(vertex->name, "vertex") != 0 || vertex->has_list)
         return fail_at(why, &h->end, "the first element must be 'vertex', without lists, not '%s'",
                        vertex->name);
     for (int p = vertex->first; p < vertex->end; p++) rest += strncmp(h->property[p].name, "f_rest_", 7) == 0;
-    l->vertex = vertex;
     l->sh_degree = of_points ? 0 : degree_of_rest(rest);
     if (l->sh_degree < 0)
         return fail_at(why, &h->end, "%d properties f_rest_*; there must be 0, 9, 24 or 45", rest);
-    for (int slot = SLOTS; slot < POINT_SLOTS; slot++) {
-        l->slot[slot] = NULL;
-        for (int k = 0; k < 3 && !l->slot[slot]; k++)
-            l->slot[slot] = ply_find(h, vertex, colors[slot - SLOTS][k]);
+    for (int c = 0; c < GS_CHANNELS; c++) {
+        l->color[c] = NULL;
+        for (int k = 0; k < 3 && !l->color[c]; k++) l->color[c] = ply_find(h, vertex, colors[c][k]);
     }
     // As nerfstudio writes them: bytes in place of coefficients.
-    l->colored = !ply_find(h, vertex, "f_dc_0") && l->slot[SLOTS] && !l->slot[SLOTS]->type->is_real;
-    for (int slot = 0; slot < SLOTS; slot++) {
-        char name[16];
-        slot_name(slot, name);
-        l->slot[slot] = ply_find(h, vertex, name);
-        if (l->colored && slot >= SLOT_DC && slot < SLOT_REST)
-            l->slot[slot] = l->slot[SLOTS + slot - SLOT_DC];
-        if (slot < (of_points ? SLOT_DC : SLOTS) && slot_in_use(slot, l->sh_degree) && !l->slot[slot])
-            return fail_at(why, &h->end, "no vertex property '%s'%s", name,
-                           slot >= SLOT_DC && !ply_find(h, vertex, "scale_0") && !ply_find(h, vertex, "rot_0")
+    l->colored = !ply_find(h, vertex, "f_dc_0") && l->color[0] && !l->color[0]->type->is_real;
+    l->columns = list_columns(l->sh_degree, l->column);
+    if (of_points) l->columns = AXES;
+    for (int c = 0; c < l->columns; c++) {
+        const bool of_color = l->colored && c >= AXES && c < AXES + GS_CHANNELS;
+        l->of[c] = of_color ? l->color[c - AXES] : ply_find(h, vertex, l->column[c].name);
+        if (!l->of[c])
+            return fail_at(why, &h->end, "no vertex property '%s'%s", l->column[c].name,
+                           c >= AXES && !ply_find(h, vertex, "scale_0") && !ply_find(h, vertex, "rot_0")
                                ? ": these are points, not Gaussians, for `dsplat train` to start from"
                                : "");
     }
@@ -303,22 +289,23 @@ static bool read_vertices(input_file *file, const layout *l, gs_gaussians *out, 
     if (!scene_open(out, (int64_t)l->vertex->count, l->sh_degree, &reason))
         return fail(why, "%s: %s", file->path, reason.text);
     out->antialias = l->header.antialiased;
+    const gs_arrays arrays = gs_arrays_of(out);
     char block[BLOCK];
     const int64_t at_once = ascii ? 1 : (int64_t)(BLOCK / stride); // so that messages know the byte
     for (int64_t first = 0; first < out->count; first += at_once) {
         const int64_t rows = out->count - first < at_once ? out->count - first : at_once;
         if (!read_rows(file, l, block, rows, why)) return false;
         for (int64_t row = 0; row < rows; row++)
-            for (int slot = 0; slot < SLOTS; slot++) {
+            for (int c = 0; c < l->columns; c++) {
                 const char *const at = block + (size_t)row * stride;
-                const bool color = l->colored && slot >= SLOT_DC && slot < SLOT_REST;
-                if (!slot_in_use(slot, l->sh_degree)) continue;
-                float *const to = slot_value(out, first + row, slot);
-                if (l->slot[slot]->type == types && !ascii)
-                    memcpy(to, at + l->slot[slot]->offset, sizeof *to); // as it is
+                const column *const of = &l->column[c];
+                float *const to = arrays.of[of->array] + (first + row) * arrays.width[of->array] + of->offset;
+                if (l->of[c]->type == types && !ascii)
+                    memcpy(to, at + l->of[c]->offset, sizeof *to); // as it is
                 else
-                    *to = (float)ply_value(&l->header, l->slot[slot], at);
-                if (color) *to = (float)scene_sh_constant((double)*to / 255);
+                    *to = (float)ply_value(&l->header, l->of[c], at);
+                if (l->colored && c >= AXES && c < AXES + GS_CHANNELS)
+                    *to = (float)scene_sh_constant((double)*to / 255);
             }
     }
     return true;
@@ -345,8 +332,8 @@ static bool read_points(input_file *file, const layout *l, double scale, bool *t
         uint8_t color[3] = {128, 128, 128};
         if (!read_rows(file, l, row, 1, why)) return false;
         for (int k = 0; k < 3; k++) {
-            const ply_property *const channel = l->slot[SLOTS + k];
-            at[k] = ply_value(&l->header, l->slot[SLOT_MEAN + k], row);
+            const ply_property *const channel = l->color[k];
+            at[k] = ply_value(&l->header, l->of[k], row);
             if (!channel) continue;
             const double value = scale * ply_value(&l->header, channel, row);
             *too_large |= scale > 1 && value > 255;
@@ -363,19 +350,17 @@ static bool read_points(input_file *file, const layout *l, double scale, bool *t
 bool ply_read_points(const char *path, reconstruction *out, fault *why) {
     input_file file;
     layout l;
-    bool again = false, guess = true;
     if (!input_file_open(&file, path, why)) return false;
-    bool done = read_layout(&file, true, &l, why) && check_count(&file, &l, why);
+    bool done = read_layout(&file, true, &l, why) && check_count(&file, &l, why), again = true, parts = true;
     const uint64_t begin = file.offset;
     const size_t before = out->point_count;
-    for (int k = SLOTS; done && k < POINT_SLOTS; k++) guess &= l.slot[k] && l.slot[k]->type->is_real;
-    done = done && read_points(&file, &l, guess ? 255 : 1, &again, out, why);
-    if (done && again) { // floats of 0..255
+    for (int c = 0; done && c < GS_CHANNELS; c++) parts &= l.color[c] && l.color[c]->type->is_real;
+    for (double scale = parts ? 255 : 1; done && again; scale = 1) { // again: these floats are 0..255
         out->point_count = before;
         file.offset = begin;
         again = false;
-        done = fseeko(file.stream, (off_t)begin, SEEK_SET) == 0 || fail(why, "%s: cannot seek", path);
-        done = done && read_points(&file, &l, 1, &again, out, why);
+        done = (fseeko(file.stream, (off_t)begin, SEEK_SET) == 0 || fail(why, "%s: cannot seek", path)) &&
+               read_points(&file, &l, scale, &again, out, why);
     }
     input_file_close(&file);
     return done;
@@ -394,24 +379,25 @@ static void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_n
         fprintf(stream, "comment dsplat_offset %.17g,%.17g,%.17g\n", notes->offset[0], notes->offset[1],
                 notes->offset[2]);
     fprintf(stream, "element vertex %" PRId64 "\n", gaussians->count);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        char name[16];
-        slot_name(slot, name);
-        if (slot == SLOT_DC) fputs("property float nx\nproperty float ny\nproperty float nz\n", stream);
-        if (slot_in_use(slot, gaussians->sh_degree)) fprintf(stream, "property float %s\n", name);
+    column list[MOST_COLUMNS];
+    const int columns = list_columns(gaussians->sh_degree, list);
+    for (int c = 0; c < columns; c++) {
+        if (c == AXES) fputs("property float nx\nproperty float ny\nproperty float nz\n", stream);
+        fprintf(stream, "property float %s\n", list[c].name);
     }
     fputs("end_header\n", stream);
 }
 
 static void ply_put(FILE *stream, const gs_gaussians *gaussians) {
+    const gs_arrays arrays = gs_arrays_of(gaussians);
+    column list[MOST_COLUMNS];
+    const int columns = list_columns(gaussians->sh_degree, list);
     for (int64_t i = 0; i < gaussians->count; i++) {
-        float row[SLOTS + 3];
-        size_t length = 0;
-        for (int slot = 0; slot < SLOTS; slot++) {
-            if (slot == SLOT_DC)
-                for (int axis = 0; axis < 3; axis++) row[length++] = 0.0f; // the normal
-            if (slot_in_use(slot, gaussians->sh_degree)) row[length++] = *slot_value(gaussians, i, slot);
-        }
+        float row[MOST_COLUMNS + AXES] = {0}; // normals are 0
+        for (int c = 0; c < columns; c++)
+            row[c + (c < AXES ? 0 : AXES)] =
+                arrays.of[list[c].array][i * arrays.width[list[c].array] + list[c].offset];
+        const size_t length = (size_t)(columns + AXES);
         if (fwrite(row, sizeof *row, length, stream) != length) return; // the stream remembers
     }
 }

@@ -205,35 +205,127 @@ static bool sog_read(input_file *file, gs_gaussians *out, fault *why) {
 
 // ---- writing
 
-enum { MOST_SIDE = 16383 }; // of a WebP picture
+enum { MOST_SIDE = 16383, MOST_BLOCKS = 9 }; // of a WebP picture; of memory
 
-typedef struct curve_place {
-    uint32_t key; // along a Morton curve
-    int32_t index;
-} curve_place;
+// ---- few vectors that stand for many: a group is divided across its widest direction, again and again
 
-// What one value stands for: a range of the sorted values, or of members.
-typedef struct group {
-    double spread; // sum of squares about the mean
-    int64_t begin, end;
-} group;
+// Vectors of `width` floats, whose first ones are `stride` apart, and the groups that they are divided into.
+typedef struct clusters {
+    const float *vectors;
+    int width;
+    int64_t stride, count, groups;
+    struct {
+        double spread; // sum of squares about the mean
+        int64_t begin, end;
+    } * group;        // ranges of members; room for as many as are wanted
+    float *mean;      // [groups][width]
+    int32_t *members; // indices of vectors
+    float *along;     // places of members along a direction
+} clusters;
+
+static double from_mean(const clusters *c, int64_t i, int64_t at, int k) {
+    return (double)c->vectors[c->members[at] * c->stride + k] - (double)c->mean[i * c->width + k];
+}
+
+// The distance of a member from the mean of group i along a direction.
+static double place_along(const clusters *c, int64_t i, int64_t at, const double *direction) {
+    double sum = 0;
+    for (int k = 0; k < c->width; k++) sum += from_mean(c, i, at, k) * direction[k];
+    return sum;
+}
+
+// Makes a range of members group i: finds its mean and its spread.
+static void set_group(clusters *c, int64_t i, int64_t begin, int64_t end) {
+    double mean[MOST_HARMONICS] = {0}, spread = 0;
+    for (int64_t at = begin; at < end; at++)
+        for (int k = 0; k < c->width; k++) mean[k] += (double)c->vectors[c->members[at] * c->stride + k];
+    for (int k = 0; k < c->width; k++) c->mean[i * c->width + k] = (float)(mean[k] / (double)(end - begin));
+    for (int64_t at = begin; at < end; at++)
+        for (int k = 0; k < c->width; k++) spread += pow(from_mean(c, i, at, k), 2);
+    c->group[i].spread = spread, c->group[i].begin = begin, c->group[i].end = end;
+}
+
+// The eigenvector of the largest eigenvalue of the covariance, by a few multiplications with it.
+static void find_direction(const clusters *c, int64_t i, double *direction) {
+    enum { ROUNDS = 4, MOST = 4096 }; // of large groups not all members are looked at
+    const int64_t begin = c->group[i].begin, end = c->group[i].end, step = (end - begin + MOST - 1) / MOST;
+    for (int k = 0; k < c->width; k++) direction[k] = 1 + k % 3 * 0.1;
+    for (int round = 0; round < ROUNDS; round++) {
+        double square = 0, next[MOST_HARMONICS] = {0};
+        for (int64_t at = begin; at < end; at += step) {
+            const double along = place_along(c, i, at, direction);
+            for (int k = 0; k < c->width; k++) next[k] += along * from_mean(c, i, at, k);
+        }
+        for (int k = 0; k < c->width; k++) square += next[k] * next[k];
+        if (!(square > 0)) return;
+        for (int k = 0; k < c->width; k++) direction[k] = next[k] / sqrt(square);
+    }
+}
+
+// Leaves the first part in group i; the other is a new group.
+static void split(clusters *c, int64_t i) {
+    enum { ROUNDS = 3 };
+    const int64_t begin = c->group[i].begin, end = c->group[i].end;
+    double direction[MOST_HARMONICS], limit = 0;
+    find_direction(c, i, direction);
+    for (int64_t at = begin; at < end; at++) c->along[at] = (float)place_along(c, i, at, direction);
+    for (int round = 0; round < ROUNDS; round++) { // half-way between the means of both sides
+        double sums[2] = {0, 0}, counts[2] = {0, 0};
+        for (int64_t at = begin; at < end; at++) {
+            sums[(double)c->along[at] < limit] += (double)c->along[at];
+            counts[(double)c->along[at] < limit]++;
+        }
+        if (counts[0] == 0 || counts[1] == 0) break;
+        limit = (sums[0] / counts[0] + sums[1] / counts[1]) / 2;
+    }
+    int64_t middle = begin;
+    for (int64_t at = begin; at < end; at++) {
+        const int32_t index = c->members[at];
+        if (!((double)c->along[at] < limit)) continue;
+        c->members[at] = c->members[middle], c->along[at] = c->along[middle];
+        c->members[middle++] = index;
+    }
+    if (middle == begin || middle == end) middle = (begin + end) / 2; // all but equal
+    set_group(c, c->groups++, middle, end);
+    set_group(c, i, begin, middle);
+}
+
+// Divides `count` vectors. Groups of nearly the largest spread are split until there are `enough`, or all members of each
+// are equal.
+static void find_clusters(clusters *c, const float *vectors, int width, int64_t stride, int64_t count,
+                          int64_t enough) {
+    c->vectors = vectors, c->width = width, c->stride = stride, c->count = count, c->groups = count > 0;
+    for (int64_t i = 0; i < count; i++) c->members[i] = (int32_t)i;
+    if (count > 0) set_group(c, 0, 0, count);
+    for (double largest = count > 0 ? c->group->spread : 0; c->groups < enough && largest > 0;) {
+        const double limit = 0.9 * largest;
+        largest = 0;
+        for (int64_t i = 0; i < c->groups; i++) {
+            while (c->group[i].spread > limit && c->groups < enough) split(c, i);
+            largest = fmax(largest, c->group[i].spread);
+        }
+    }
+}
+
+// ---- a file
 
 typedef struct sog_plan {
-    const gs_gaussians *scene;
-    int harmonics;      // floats of a Gaussian after degree 0
-    curve_place *order; // of Gaussians: pixel i is order[i].index
-    int width, height;  // of pictures
-    uint8_t *rgba;      // room for one
-    float *values;      // room for the values of a codebook
-    double (*sums)[2];  // of those before each, and of their squares
-    sog_codes codes;
-    int32_t *labels, *members; // labels: the group of each Gaussian
-    float *along;              // places of members along a direction
-    group *groups;             // entries of the palette
-    float *palette;
-    zip_writer zip;
-    fault *why;
     const char *path;
+    const gs_gaussians *scene;
+    fault *why;
+    zip_writer zip;
+    int width, height; // of the pictures of Gaussians
+    sog_codes codes;
+    clusters clusters; // room for those of any kind
+    uint64_t
+        *order; // of pixels: the place of a Gaussian along a Morton curve, and its index in the low 32 bits
+    uint8_t *rgba;   // room for one picture
+    float *colors;   // [count][3]
+    float *palette;  // [entries][harmonics]
+    int32_t *labels; // the entry of each Gaussian
+    int harmonics;   // floats of a Gaussian after degree 0
+    void *blocks[MOST_BLOCKS];
+    int block_count;
 } sog_plan;
 
 static double log_place(double x) {
@@ -241,9 +333,13 @@ static double log_place(double x) {
 }
 
 static int compare_places(const void *a, const void *b) {
-    const curve_place *const x = a, *const y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
 }
 
 // Where a mean lies between the bounds, as 0..most.
@@ -266,10 +362,10 @@ static void find_order(sog_plan *s) {
         s->codes.most[i % AXES] = fmaxf(s->codes.most[i % AXES], n);
     }
     for (int64_t i = 0; i < g->count; i++) {
-        s->order[i] = (curve_place){0, (int32_t)i};
+        s->order[i] = (uint64_t)i;
         for (int k = 0; k < AXES; k++) {
-            const uint32_t cell = (uint32_t)part_of(s, i, k, 1023);
-            for (int bit = 0; bit < 10; bit++) s->order[i].key |= (cell >> bit & 1) << (3 * bit + k);
+            const uint64_t cell = (uint64_t)part_of(s, i, k, 1023);
+            for (int bit = 0; bit < 10; bit++) s->order[i] |= (cell >> bit & 1) << (32 + 3 * bit + k);
         }
     }
     qsort(s->order, (size_t)g->count, sizeof *s->order, compare_places);
@@ -299,184 +395,33 @@ static bool put_picture(sog_plan *s, int p, int width, int height) {
     return done;
 }
 
-// ---- few values that stand for many
-
-static int compare_floats(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-// The number of values below `limit`.
-static int64_t count_below(const float *sorted, int64_t count, double limit) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if ((double)sorted[middle] < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-// The index of the nearest of a codebook.
+// The index of the nearest of a codebook, which ascends.
 static uint8_t code_of(const float codebook[CODES], float value) {
-    const int64_t above = count_below(codebook, CODES, (double)value);
-    if (above == 0 || above == CODES) return above == 0 ? 0 : CODES - 1;
-    const double down = (double)value - (double)codebook[above - 1];
-    return (uint8_t)(above - (down < (double)codebook[above] - (double)value));
-}
-
-// A part of the sorted values.
-static group run_of(const sog_plan *s, int64_t begin, int64_t end) {
-    const double sum = s->sums[end][0] - s->sums[begin][0], squares = s->sums[end][1] - s->sums[begin][1];
-    const bool equal = s->values[begin] == s->values[end - 1];
-    return (group){equal ? 0 : squares - sum * sum / (double)(end - begin), begin, end};
-}
-
-static double mean_of(const sog_plan *s, int64_t begin, int64_t end) {
-    return (s->sums[end][0] - s->sums[begin][0]) / (double)(end - begin);
-}
-
-// Chooses CODES values, ascending, for `count` finite ones, which it sorts, so that the sum of squares of the distances
-// to the nearest is small (Lloyd 1982). At first they are the means of parts: of all values the part with the largest sum
-// of squares about its mean is divided there, again and again.
-static void find_codebook(sog_plan *s, int64_t count, float codebook[CODES]) {
-    enum { ROUNDS = 20 };
-    group run[CODES];
-    int runs = 0, widest = 0;
-    memset(codebook, 0, CODES * sizeof *codebook);
-    if (count == 0) return;
-    qsort(s->values, (size_t)count, sizeof *s->values, compare_floats);
-    for (int64_t i = 0; i < count; i++) {
-        const double value = (double)s->values[i];
-        s->sums[i + 1][0] = s->sums[i][0] + value, s->sums[i + 1][1] = s->sums[i][1] + value * value;
+    int code = 0; // that many middles between neighbours are below the value
+    for (int step = CODES / 2; step > 0; step /= 2) {
+        const float *const next = codebook + code + step;
+        if (2 * (double)value > (double)next[-1] + (double)next[0]) code += step;
     }
-    for (run[runs++] = run_of(s, 0, count); runs < CODES && run[widest].spread > 0; runs++) {
-        const int64_t begin = run[widest].begin, end = run[widest].end;
-        int64_t middle = count_below(s->values, count, mean_of(s, begin, end));
-        if (middle <= begin || middle >= end) middle = (begin + end) / 2; // all but equal
-        run[widest] = run_of(s, begin, middle), run[runs] = run_of(s, middle, end);
-        for (int k = widest = 0; k <= runs; k++)
-            if (run[k].spread > run[widest].spread) widest = k;
-    }
-    for (int k = 0; k < CODES; k++)
-        codebook[k] =
-            k < runs ? (float)mean_of(s, run[k].begin, run[k].end) : s->values[count - 1]; // unused ones
+    return (uint8_t)code;
+}
+
+// Chooses CODES values, ascending, for `count` finite ones, so that the sum of squares of the distances to the nearest is
+// small: the means of clusters, then those of the values that are nearest to each (Lloyd 1982).
+static void find_codebook(sog_plan *s, const float *values, int64_t count, float codebook[CODES]) {
+    enum { ROUNDS = 8 };
+    clusters *const c = &s->clusters;
+    find_clusters(c, values, 1, 1, count, CODES);
+    for (int k = 0; k < CODES; k++) codebook[k] = count == 0 ? 0 : c->mean[k < c->groups ? k : 0];
     qsort(codebook, CODES, sizeof *codebook, compare_floats);
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t begin = 0;
-        for (int k = 0; k < CODES; k++) {
-            const double limit =
-                k < CODES - 1 ? ((double)codebook[k] + (double)codebook[k + 1]) / 2 : INFINITY;
-            const int64_t end = count_below(s->values, count, limit);
-            if (end > begin) codebook[k] = (float)mean_of(s, begin, end);
-            begin = end > begin ? end : begin;
+        double sums[CODES] = {0}, counts[CODES] = {0};
+        for (int64_t i = 0; i < count; i++) {
+            const int code = code_of(codebook, values[i]);
+            sums[code] += (double)values[i], counts[code]++;
         }
+        for (int k = 0; k < CODES; k++)
+            if (counts[k] > 0) codebook[k] = (float)(sums[k] / counts[k]);
     }
-}
-
-// ---- few harmonics that stand for many: a group is divided along its widest direction, again and again
-
-static const float *member(const sog_plan *s, int64_t at) {
-    return s->scene->sh + s->members[at] * (s->harmonics + GS_CHANNELS) + GS_CHANNELS;
-}
-
-// The distance of a member from the mean of group i along a direction.
-static double place_along(const sog_plan *s, int64_t i, int64_t at, const double *direction) {
-    const float *const mean = s->palette + i * s->harmonics;
-    double sum = 0;
-    for (int k = 0; k < s->harmonics; k++) sum += ((double)member(s, at)[k] - (double)mean[k]) * direction[k];
-    return sum;
-}
-
-// Finds the mean of group i, which is its entry of the palette, and its spread.
-static void measure(const sog_plan *s, int64_t i) {
-    group *const g = &s->groups[i];
-    double mean[MOST_HARMONICS] = {0};
-    for (int64_t at = g->begin; at < g->end; at++)
-        for (int k = 0; k < s->harmonics; k++) mean[k] += (double)member(s, at)[k];
-    g->spread = 0;
-    for (int k = 0; k < s->harmonics; k++) {
-        mean[k] /= (double)(g->end - g->begin);
-        s->palette[i * s->harmonics + k] = (float)mean[k];
-    }
-    for (int64_t at = g->begin; at < g->end; at++)
-        for (int k = 0; k < s->harmonics; k++) {
-            const double d = (double)member(s, at)[k] - mean[k];
-            g->spread += d * d;
-        }
-}
-
-// The eigenvector of the largest eigenvalue of the covariance, by a few multiplications with it.
-static void find_direction(const sog_plan *s, int64_t i, double *direction) {
-    enum { ROUNDS = 4, MOST = 4096 }; // of large groups not all members are looked at
-    const group *const g = &s->groups[i];
-    const float *const mean = s->palette + i * s->harmonics;
-    const int64_t stride = (g->end - g->begin + MOST - 1) / MOST;
-    for (int k = 0; k < s->harmonics; k++) direction[k] = 1 + k % 3 * 0.1;
-    for (int round = 0; round < ROUNDS; round++) {
-        double square = 0, next[MOST_HARMONICS] = {0};
-        for (int64_t at = g->begin; at < g->end; at += stride) {
-            const double along = place_along(s, i, at, direction);
-            for (int k = 0; k < s->harmonics; k++)
-                next[k] += along * ((double)member(s, at)[k] - (double)mean[k]);
-        }
-        for (int k = 0; k < s->harmonics; k++) square += next[k] * next[k];
-        if (!(square > 0)) return;
-        for (int k = 0; k < s->harmonics; k++) direction[k] = next[k] / sqrt(square);
-    }
-}
-
-// Leaves the first part in group i; the other is a new group.
-static void split(sog_plan *s, int64_t i) {
-    enum { ROUNDS = 3 };
-    group *const g = &s->groups[i];
-    double direction[MOST_HARMONICS], limit = 0;
-    find_direction(s, i, direction);
-    for (int64_t at = g->begin; at < g->end; at++) s->along[at] = (float)place_along(s, i, at, direction);
-    for (int round = 0; round < ROUNDS; round++) { // half-way between the means of both sides
-        double sums[2] = {0, 0}, counts[2] = {0, 0};
-        for (int64_t at = g->begin; at < g->end; at++) {
-            sums[(double)s->along[at] < limit] += (double)s->along[at];
-            counts[(double)s->along[at] < limit]++;
-        }
-        if (counts[0] == 0 || counts[1] == 0) break;
-        limit = (sums[0] / counts[0] + sums[1] / counts[1]) / 2;
-    }
-    int64_t middle = g->begin;
-    for (int64_t at = g->begin; at < g->end; at++) {
-        const int32_t index = s->members[at];
-        const float along = s->along[at];
-        if (!((double)along < limit)) continue;
-        s->members[at] = s->members[middle], s->along[at] = s->along[middle];
-        s->members[middle] = index, s->along[middle++] = along;
-    }
-    if (middle == g->begin || middle == g->end) middle = (g->begin + g->end) / 2; // all but equal
-    const int64_t other = s->codes.entries++;
-    s->groups[other] = (group){0, middle, g->end};
-    g->end = middle;
-    measure(s, i);
-    measure(s, other);
-}
-
-// Groups of nearly the largest spread are split until there are enough, or all members of each are equal.
-static void find_palette(sog_plan *s, int64_t enough) {
-    for (int64_t i = 0; i < s->scene->count; i++) s->members[i] = (int32_t)i;
-    s->groups[0] = (group){0, 0, s->scene->count};
-    s->codes.entries = 1;
-    measure(s, 0);
-    for (double largest = s->groups->spread, limit; s->codes.entries < enough && largest > 0;) {
-        limit = 0.9 * largest;
-        largest = 0;
-        for (int64_t i = 0; i < s->codes.entries; i++) {
-            while (s->groups[i].spread > limit && s->codes.entries < enough) split(s, i);
-            largest = fmax(largest, s->groups[i].spread);
-        }
-    }
-    for (int64_t i = 0; i < s->codes.entries; i++)
-        for (int64_t at = s->groups[i].begin; at < s->groups[i].end; at++)
-            s->labels[s->members[at]] = (int32_t)i;
 }
 
 // The pixel of Gaussian i.
@@ -498,28 +443,20 @@ static void fill(const sog_plan *s, int p, int64_t i, uint8_t *rgba) {
     if (p == LABELS) rgba[0] = (uint8_t)(s->labels[i] & 255), rgba[1] = (uint8_t)(s->labels[i] >> 8);
 }
 
-// The palette's size: as many entries as a quarter of the Gaussians, a few of which share each.
-static int64_t palette_size(int64_t count) {
-    const int64_t size = count < 4 * PALETTE_COLUMNS ? count : count / 4;
-    return size < MOST_PALETTE ? size : MOST_PALETTE;
-}
-
 // Pixels after the last are 0.
 static bool put_pictures(sog_plan *s) {
-    const int rest = rest_of(s->scene->sh_degree), width = GS_CHANNELS * rest;
+    const int rest = rest_of(s->scene->sh_degree);
     const int rows = (int)((s->codes.entries + PALETTE_COLUMNS - 1) / PALETTE_COLUMNS);
     for (int p = 0; p < (s->codes.entries > 0 ? PICTURES : PALETTE); p++) {
         const int columns = p == PALETTE ? PALETTE_COLUMNS * rest : s->width;
         const int height = p == PALETTE ? rows : s->height;
         memset(s->rgba, 0, 4 * (size_t)columns * (size_t)height);
         for (int64_t i = 0; p != PALETTE && i < s->scene->count; i++)
-            fill(s, p, s->order[i].index, s->rgba + 4 * i);
+            fill(s, p, (int64_t)(uint32_t)s->order[i], s->rgba + 4 * i);
         for (int64_t i = 0; p == PALETTE && i < s->codes.entries * rest; i++)
             for (int k = 0; k < 4; k++)
-                s->rgba[4 * i + k] = k == 3
-                                         ? 255
-                                         : code_of(s->codes.harmonics,
-                                                   s->palette[i / rest * width + i % rest * GS_CHANNELS + k]);
+                s->rgba[4 * i + k] =
+                    k == 3 ? 255 : code_of(s->codes.harmonics, s->palette[GS_CHANNELS * i + k]);
         if (!put_picture(s, p, columns, height)) return false;
     }
     return true;
@@ -583,63 +520,67 @@ static void say_outside(const sog_plan *s, const float codebook[CODES], double s
 }
 
 // The codebooks and the palette.
-static void find_codes(sog_plan *s) {
+static void find_codes(sog_plan *s, int64_t most_entries) {
     const gs_gaussians *const g = s->scene;
     sog_codes *const c = &s->codes;
+    clusters *const palette = &s->clusters;
     const int64_t floats = s->harmonics + GS_CHANNELS;
-    memcpy(s->values, g->log_scale, (size_t)(AXES * g->count) * sizeof(float));
-    find_codebook(s, AXES * g->count, c->scales);
+    find_codebook(s, g->log_scale, AXES * g->count, c->scales);
     say_outside(s, c->scales, SCALE_STEP, g->log_scale, AXES, 0, AXES, "logarithms of scales");
     for (int64_t i = 0; i < GS_CHANNELS * g->count; i++)
-        s->values[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
-    find_codebook(s, GS_CHANNELS * g->count, c->colors);
+        s->colors[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
+    find_codebook(s, s->colors, GS_CHANNELS * g->count, c->colors);
     say_outside(s, c->colors, COLOR_STEP, g->sh, floats, 0, GS_CHANNELS, "coefficients of degree 0");
     if (s->harmonics == 0 || g->count == 0) return;
-    find_palette(s, palette_size(g->count));
-    memcpy(s->values, s->palette, (size_t)(c->entries * s->harmonics) * sizeof(float));
-    find_codebook(s, c->entries * s->harmonics, c->harmonics);
+    find_clusters(palette, g->sh + GS_CHANNELS, s->harmonics, floats, g->count, most_entries);
+    c->entries = palette->groups;
+    memcpy(s->palette, palette->mean, (size_t)(c->entries * s->harmonics) * sizeof(float));
+    for (int64_t i = 0; i < c->entries; i++)
+        for (int64_t at = palette->group[i].begin; at < palette->group[i].end; at++)
+            s->labels[palette->members[at]] = (int32_t)i;
+    find_codebook(s, s->palette, c->entries * s->harmonics, c->harmonics);
     say_outside(s, c->harmonics, HARMONIC_STEP, g->sh, floats, GS_CHANNELS, floats,
                 "coefficients of higher degrees");
 }
 
+// Memory until the end of sog_write; of no bytes too.
+static void *room(sog_plan *s, size_t count, size_t bytes_each) {
+    return s->blocks[s->block_count++] = malloc((count + 1) * bytes_each);
+}
+
 static bool sog_write(const output_file *file, const gs_gaussians *scene, int variant, fault *why) {
     (void)variant;
-    const size_t count = (size_t)scene->count, rest = (size_t)rest_of(scene->sh_degree);
-    const size_t entries = (size_t)palette_size(scene->count);
-    const int width = count ? (int)ceil(sqrt((double)count)) : 1;
-    const int height = count ? (int)((count + (size_t)width - 1) / (size_t)width) : 1;
-    if (width > MOST_SIDE)
+    sog_plan s = {.path = file->path, .scene = scene, .why = why, .zip = {.stream = file->stream}};
+    clusters *const c = &s.clusters;
+    // The palette's size: as many entries as a quarter of the Gaussians, a few of which share each.
+    const size_t count = (size_t)scene->count, rest = (size_t)rest_of(scene->sh_degree),
+                 quarter = count < 4 * PALETTE_COLUMNS ? count : count / 4,
+                 entries = quarter < MOST_PALETTE ? quarter : MOST_PALETTE,
+                 harmonics = entries * rest * GS_CHANNELS;
+    s.harmonics = (int)(GS_CHANNELS * rest);
+    s.width = count ? (int)ceil(sqrt((double)count)) : 1;
+    s.height = count ? (int)((count + (size_t)s.width - 1) / (size_t)s.width) : 1;
+    if (s.width > MOST_SIDE)
         return fail(why, "%s: not written: %zu Gaussians are too many for SOG", file->path, count);
-    const size_t pixels = (size_t)width * (size_t)height;
-    const size_t palette = (entries + PALETTE_COLUMNS) * rest; // pixels, the last row full
-    const size_t values = (count + 1) * GS_CHANNELS > entries * rest * GS_CHANNELS
-                              ? (count + 1) * GS_CHANNELS
-                              : entries * rest * GS_CHANNELS;
-    sog_plan s = {.scene = scene,
-                  .harmonics = (int)(GS_CHANNELS * rest),
-                  .width = width,
-                  .height = height,
-                  .rgba = malloc(4 * (pixels > palette ? pixels : palette)),
-                  .values = malloc(values * sizeof *s.values),
-                  .sums = calloc(values + 1, sizeof *s.sums),
-                  .order = malloc((count + 1) * sizeof *s.order),
-                  .labels = malloc((count + 1) * sizeof *s.labels),
-                  .members = malloc((count + 1) * sizeof *s.members),
-                  .along = malloc((count + 1) * sizeof *s.along),
-                  .groups = malloc((entries + 1) * sizeof *s.groups),
-                  .palette = malloc((entries * rest + 1) * GS_CHANNELS * sizeof *s.palette),
-                  .zip = {.stream = file->stream},
-                  .why = why,
-                  .path = file->path};
-    void *const room[] = {s.rgba,    s.values, s.sums,   s.order,  s.labels,
-                          s.members, s.along,  s.groups, s.palette};
+    const size_t pixels = (size_t)s.width * (size_t)s.height,
+                 of_palette = (entries + PALETTE_COLUMNS) * rest; // the last row full
+    const size_t values = GS_CHANNELS * count > harmonics ? GS_CHANNELS * count : harmonics;
+    s.rgba = room(&s, pixels > of_palette ? pixels : of_palette, 4);
+    s.order = room(&s, count, sizeof *s.order);
+    s.colors = room(&s, GS_CHANNELS * count, sizeof *s.colors);
+    s.palette = room(&s, harmonics, sizeof *s.palette);
+    s.labels = room(&s, count, sizeof *s.labels);
+    c->group = room(&s, entries + CODES, sizeof *c->group);
+    c->mean = room(&s, harmonics + CODES, sizeof *c->mean);
+    c->members = room(&s, values, sizeof *c->members);
+    c->along = room(&s, values, sizeof *c->along);
     bool done = true;
-    for (size_t k = 0; k < sizeof room / sizeof *room; k++)
-        done = done && (room[k] || fail(why, "%s: not written: no memory", file->path));
-    if (done) find_order(&s), find_codes(&s);
+    for (int k = 0; k < s.block_count; k++)
+        done = done && (s.blocks[k] || fail(why, "%s: not written: no memory", file->path));
+    if (done) find_order(&s), find_codes(&s, (int64_t)entries);
     done = done && put_meta(&s) && put_pictures(&s);
     if (done) zip_end(&s.zip);
-    for (size_t k = 0; k < sizeof room / sizeof *room; k++) free(room[k]);
+    for (int k = 0; k < s.block_count; k++) free(s.blocks[k]);
     return done;
 }
 

@@ -38,29 +38,31 @@ typedef struct spz_parts {
     uint64_t bytes[PARTS], total;
 } spz_parts;
 
-static spz_parts parts_of(const spz_header *h) {
+// Makes a block for the parts, of a file of `size` bytes that is read.
+static bool open_parts(const char *path, uint64_t size, const spz_header *h, spz_parts *parts, fault *why) {
     const uint64_t each[PARTS] = {h->version == 1 ? 6 : 9,
                                   1,
                                   3,
                                   3,
                                   h->version < 3 ? 3 : 4,
                                   3 * (uint64_t)(coefficients(h->degree) - 1)};
-    spz_parts parts = {.total = 0};
-    for (int p = 0; p < PARTS; p++) parts.total += parts.bytes[p] = each[p] * h->count;
-    return parts;
-}
-
-// Sets the parts' places in a new block.
-static bool open_parts(spz_parts *parts, fault *why) {
-    uint8_t *at = parts->block = malloc(sizeof(spz_header) + (size_t)parts->total);
-    if (!at) return fail(why, "no memory for %" PRIu64 " bytes", parts->total);
-    at += sizeof(spz_header);
+    parts->total = 0;
+    for (int p = 0; p < PARTS; p++) parts->total += parts->bytes[p] = each[p] * h->count;
+    if (!is_plausible(path, size, parts->total, why)) return false;
+    uint8_t *at = parts->block = malloc(sizeof *h + (size_t)parts->total);
+    if (!at) return fail(why, "%s: no memory for %" PRIu64 " bytes", path, parts->total);
+    at += sizeof *h;
     for (int p = 0; p < PARTS; at += parts->bytes[p++]) parts->part[p] = at;
     return true;
 }
 
 // The sign of each coefficient after the first where y and z are reversed.
 static const int8_t sign_of_harmonic[15] = {-1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, -1, 1, -1, 1};
+
+// As many bytes as zlib takes at once.
+static uInt least_of(uint64_t bytes) {
+    return (uInt)(bytes < 1 << 30 ? bytes : 1 << 30);
+}
 
 // ---- reading
 
@@ -130,58 +132,49 @@ static bool check_header(const input_file *file, const spz_header *h, bool gzip,
     return true;
 }
 
-// gzip, which is fed and drained.
-typedef struct unzip {
-    z_stream z;
-    const uint8_t *from;
-    size_t left;
-    bool ended;
-} unzip;
-
-// Writes at most `bytes` bytes; *got: fewer only at the end of the stream. False: it is damaged or cut off.
-static bool inflate_some(unzip *u, uint8_t *to, size_t bytes, size_t *got) {
-    enum { AT_ONCE = 1 << 30 };
-    for (*got = 0; !u->ended && *got < bytes;) {
-        const uInt in = (uInt)(u->left < AT_ONCE ? u->left : AT_ONCE);
-        const uInt room = (uInt)(bytes - *got < AT_ONCE ? bytes - *got : AT_ONCE);
-        u->z.next_in = (Bytef *)(uintptr_t)u->from; // zlib does not write there
-        u->z.avail_in = in;
-        u->z.next_out = to + *got;
-        u->z.avail_out = room;
-        const int result = inflate(&u->z, Z_NO_FLUSH);
-        u->from += in - u->z.avail_in;
-        u->left -= in - u->z.avail_in;
-        *got += room - u->z.avail_out;
-        u->ended = result == Z_STREAM_END;
-        if (result != Z_OK && !u->ended) return false;
+// Unpacks at most `bytes` bytes of gzip, which ends at `end`; *got: fewer only at the end of the stream. False: it is
+// damaged or cut off.
+static bool inflate_some(z_stream *z, const uint8_t *end, void *to, size_t bytes, size_t *got) {
+    int result = Z_OK;
+    for (*got = 0; result == Z_OK && *got < bytes;) {
+        const uInt room = least_of(bytes - *got);
+        z->avail_in = least_of((size_t)(end - z->next_in));
+        z->next_out = (uint8_t *)to + *got;
+        z->avail_out = room;
+        result = inflate(z, Z_NO_FLUSH);
+        *got += room - z->avail_out;
     }
-    return true;
+    return result == Z_OK || result == Z_STREAM_END;
 }
 
-static bool inflate_all(unzip *u, void *to, size_t bytes) {
-    size_t got;
-    return inflate_some(u, to, bytes, &got) && got == bytes;
-}
-
-// The rest of the stream, which only extensions may have.
-static bool drain(unzip *u, const spz_header *h) {
+static bool inflate_parts(z_stream *z, const uint8_t *end, const spz_header *h, const spz_parts *parts) {
     uint8_t rest[4096];
-    for (size_t got = 1; !u->ended;)
-        if (!inflate_some(u, rest, sizeof rest, &got) || (got > 0 && !(h->flags & EXTENDED))) return false;
-    return u->left == 0;
+    size_t got;
+    if (!inflate_some(z, end, parts->part[0], (size_t)parts->total, &got) || got < parts->total) return false;
+    do {
+        if (!inflate_some(z, end, rest, sizeof rest, &got)) return false;
+        if (got > 0 && !(h->flags & EXTENDED)) return false; // only extensions may follow
+    } while (got == sizeof rest);
+    return z->next_in == end;
 }
 
-static bool read_gzip(const input_file *file, unzip *u, spz_header *h, spz_parts *parts, fault *why) {
-    const size_t whole = u->left;
-    if (!inflate_all(u, h, sizeof *h))
-        return fail(why, "%s: truncated or damaged at byte %zu while unpacking the header", file->path,
-                    whole - u->left);
-    if (!check_header(file, h, true, why)) return false;
-    *parts = parts_of(h);
-    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
-    return (inflate_all(u, parts->part[0], (size_t)parts->total) && drain(u, h)) ||
-           fail(why, "%s: truncated or damaged at byte %zu while unpacking %" PRIu32 " Gaussians", file->path,
-                whole - u->left, h->count);
+static bool read_gzip(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
+                      spz_parts *parts, fault *why) {
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)bytes}; // zlib does not write there
+    const uint8_t *const end = bytes + size;
+    char what[40] = "the header";
+    size_t got;
+    bool refused = false;
+    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return fail(why, "%s: no memory for zlib", file->path);
+    bool done = inflate_some(&z, end, h, sizeof *h, &got) && got == sizeof *h;
+    if (done) {
+        snprintf(what, sizeof what, "%" PRIu32 " Gaussians", h->count);
+        refused = !check_header(file, h, true, why) || !open_parts(file->path, file->size, h, parts, why);
+        done = !refused && inflate_parts(&z, end, h, parts);
+    }
+    inflateEnd(&z);
+    return done || (!refused && fail(why, "%s: truncated or damaged at byte %zu while unpacking %s",
+                                     file->path, (size_t)(z.next_in - bytes), what));
 }
 
 #ifdef DISTWAR_ZSTD
@@ -207,8 +200,7 @@ static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size,
         h->streams > (size - place.contents) / sizeof(stream_size))
         return fail(why, "%s: truncated or damaged: %d streams at byte %" PRIu32 " of %zu", file->path,
                     h->streams, place.contents, size);
-    *parts = parts_of(h);
-    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
+    if (!open_parts(file->path, file->size, h, parts, why)) return false;
     size_t at = place.contents + h->streams * sizeof(stream_size);
     int stream = 0;
     for (int p = 0; p < PARTS; p++) {
@@ -236,16 +228,6 @@ static bool is_gzip(const uint8_t *bytes, size_t size) {
     return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-static bool read_parts(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
-                       spz_parts *parts, fault *why) {
-    if (!is_gzip(bytes, size)) return read_zstd(file, bytes, size, h, parts, why);
-    unzip u = {.from = bytes, .left = size};
-    if (inflateInit2(&u.z, 16 + MAX_WBITS) != Z_OK) return fail(why, "%s: no memory for zlib", file->path);
-    const bool done = read_gzip(file, &u, h, parts, why);
-    inflateEnd(&u.z);
-    return done;
-}
-
 static bool spz_claims(const char *head, size_t bytes) {
     return is_gzip((const uint8_t *)head, bytes) || (bytes >= 4 && memcmp(head, "NGSP", 4) == 0);
 }
@@ -256,15 +238,13 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
     spz_header h;
     spz_parts parts = {.total = 0};
     if (!read_rest(file, &bytes, &size, why)) return false;
-    bool done = read_parts(file, bytes, size, &h, &parts, why);
+    bool done = (is_gzip(bytes, size) ? read_gzip : read_zstd)(file, bytes, size, &h, &parts, why);
     free(bytes);
-    if (done) {
-        done = scene_open(out, h.count, h.degree < GS_MAX_SH_DEGREE ? h.degree : GS_MAX_SH_DEGREE, why);
-        if (done) unpack(&h, &parts, out);
-        if (done && h.degree > GS_MAX_SH_DEGREE)
-            fprintf(stderr, "dsplat: %s: SH degree %d is read to degree %d\n", file->path, h.degree,
-                    GS_MAX_SH_DEGREE);
-    }
+    done = done && scene_open(out, h.count, h.degree < GS_MAX_SH_DEGREE ? h.degree : GS_MAX_SH_DEGREE, why);
+    if (done) unpack(&h, &parts, out);
+    if (done && h.degree > GS_MAX_SH_DEGREE)
+        fprintf(stderr, "dsplat: %s: SH degree %d is read to degree %d\n", file->path, h.degree,
+                GS_MAX_SH_DEGREE);
     free(parts.block);
     return done;
 }
@@ -338,7 +318,7 @@ static bool write_gzip(const output_file *file, const spz_header *h, const spz_p
     uint8_t out[1 << 14];
     for (uint64_t left = sizeof *h + parts->total; left > 0;) {
         z.next_in = (Bytef *)(uintptr_t)from; // zlib does not write there
-        z.avail_in = (uInt)(left < 1 << 30 ? left : 1 << 30);
+        z.avail_in = least_of(left);
         from += z.avail_in;
         left -= z.avail_in;
         do {
@@ -397,8 +377,8 @@ static bool spz_write(const output_file *file, const gs_gaussians *scene, int va
                           .degree = (uint8_t)scene->sh_degree,
                           .fraction_bits = (uint8_t)bits,
                           .flags = scene->antialias ? ANTIALIASED : 0};
-    spz_parts parts = parts_of(&h);
-    if (!open_parts(&parts, why)) return false;
+    spz_parts parts;
+    if (!open_parts(file->path, INT64_MAX, &h, &parts, why)) return false;
     pack(&h, scene, &parts, file->path);
     const bool done = (h.version < 4 ? write_gzip : write_zstd)(file, &h, &parts, why);
     free(parts.block);

@@ -25,32 +25,23 @@ NAMES = (["x", "y", "z", "nx", "ny", "nz"] + [f"f_dc_{k}" for k in range(3)] +
 SIGNS = np.array([-1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, -1, 1, -1, 1])  # of harmonics, with y and z reversed
 
 
-def write_ply(path, table):
-    with open(path, "wb") as file:
-        file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {len(table)}\n".encode())
-        file.write("".join(f"property float {name}\n" for name in NAMES).encode() + b"end_header\n")
-        file.write(table.astype("<f4").tobytes())
+def scene_of(table):
+    """Arrays by kind; harmonics [count][15][3]; opacities in place of their logits."""
+    return {"means": table[:, 0:3], "colors": table[:, 6:9], "log_scales": table[:, 55:58], "quats": table[:, 58:62],
+            "harmonics": table[:, 9:54].reshape(-1, 3, REST).transpose(0, 2, 1),
+            "opacities": 1 / (1 + np.exp(-table[:, 54]))}
+
+
+def of_gsply(data):
+    harmonics = np.zeros((len(data.means), REST, 3))
+    if data.shN is not None and data.shN.size:
+        harmonics[:] = data.shN.reshape(-1, REST, 3)
+    return {"means": data.means, "log_scales": data.scales, "colors": data.sh0.reshape(-1, 3), "quats": data.quats,
+            "harmonics": harmonics, "opacities": 1 / (1 + np.exp(-data.opacities.astype(float).ravel()))}
 
 
 def read_ply(path):
-    with open(path, "rb") as file:
-        head, body = file.read().split(b"end_header\n", 1)
-    names = [line.split()[2] for line in head.decode().splitlines() if line.startswith("property")]
-    table = np.frombuffer(body, "<f4").reshape(-1, len(names))
-    return scene(**{name: table[:, k] for k, name in enumerate(names)})
-
-
-def scene(**columns):
-    """Arrays by kind; harmonics [count][15][3]; opacities and rotation matrices in place of what has several forms."""
-    pick = lambda *names: np.stack([columns[name] for name in names], 1).astype(float)
-    rest = sum(name.startswith("f_rest") for name in columns) // 3
-    harmonics = np.zeros((len(columns["x"]), REST, 3))
-    for k in range(3 * rest):
-        harmonics[:, k % rest, k // rest] = columns[f"f_rest_{k}"]
-    return {"means": pick("x", "y", "z"), "log_scales": pick("scale_0", "scale_1", "scale_2"),
-            "colors": pick("f_dc_0", "f_dc_1", "f_dc_2"), "harmonics": harmonics,
-            "opacities": 1 / (1 + np.exp(-columns["opacity"].astype(float))),
-            "quats": pick("rot_0", "rot_1", "rot_2", "rot_3")}
+    return of_gsply(gsply.plyread(path))
 
 
 def axes(quats):
@@ -78,12 +69,6 @@ def expect_equal(what, ours, theirs, harmonics=1e-5):
 
 def convert(*arguments):
     subprocess.run([DSPLAT, "convert", *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def of_gsply(data):
-    return {"means": data.means, "log_scales": data.scales, "colors": data.sh0.reshape(-1, 3), "quats": data.quats,
-            "harmonics": data.shN.reshape(-1, REST, 3),
-            "opacities": 1 / (1 + np.exp(-data.opacities.astype(float).ravel()))}
 
 
 def write_gltf(path, a):
@@ -127,9 +112,12 @@ def main():
     table[:, 9:54] = np.tanh(table[:, 9:54]) * 0.5
     table[:, 55:58] -= 4
     forge = gaussforge.GaussForge()
-    write_ply("a.ply", table)
-    sent = read_ply("a.ply")
-    expect_equal("gsply, .ply", sent, of_gsply(gsply.plyread("a.ply")))
+    sent = scene_of(table.astype("<f4").astype(float))
+    with open("a.ply", "wb") as file:
+        file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {COUNT}\n".encode())
+        file.write("".join(f"property float {name}\n" for name in NAMES).encode() + b"end_header\n")
+        file.write(table.astype("<f4").tobytes())
+    expect_equal("gsply, .ply", sent, read_ply("a.ply"))
 
     for name, kind, options in (("2.spz", "spz", ["--spz-version", "2"]), ("3.spz", "spz", []),
                                 ("4.spz", "spz", ["--spz-version", "4"]), ("a.sog", "sog", [])):
@@ -160,8 +148,7 @@ def main():
                      turned(theirs) if kind == "spz" else theirs, 0.017 if kind == "compressed.ply" else 1e-5)
     gsply.plywrite("theirs.compressed.ply", gsply.plyread("a.ply"), compressed=True)
     convert("theirs.compressed.ply", "ours.ply")
-    theirs = of_gsply(gsply.plyread("theirs.compressed.ply"))
-    expect_equal("written by gsply, .compressed.ply", read_ply("ours.ply"), theirs, 0.017)
+    expect_equal("written by gsply, .compressed.ply", read_ply("ours.ply"), read_ply("theirs.compressed.ply"), 0.017)
 
     quats = sent["quats"] / np.linalg.norm(sent["quats"], axis=1, keepdims=True)
     write_gltf("theirs.glb", {**sent, "quats": quats})

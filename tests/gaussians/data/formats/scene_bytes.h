@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Files of scenes, byte by byte as their specifications have them.
+// Numbers and texts of the tests of data; files of scenes, byte by byte as their specifications have them.
 #ifndef SCENE_BYTES_H
 #define SCENE_BYTES_H
 
 #include "files.h"
 #include "formats/zip.h"
+#include <algorithm>
 #include <map>
 #include <vector>
+
+// An array of any numbers begins with these, each to the tolerance.
+template <typename T>
+void expect_values(const T *got, const std::vector<double> &expected, double tolerance = 0) {
+    for (size_t k = 0; k < expected.size(); k++) EXPECT_NEAR(double(got[k]), expected[k], tolerance) << k;
+}
+
+inline std::string replaced(std::string text, const std::string &from, const std::string &to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// JSON of a text in which ' stands for ".
+inline std::string quoted(std::string json) {
+    std::replace(json.begin(), json.end(), '\'', '"');
+    return json;
+}
+// JSON with such a text in place of another.
+inline std::string with(const std::string &json, const std::string &from, const std::string &to) {
+    return replaced(json, quoted(from), quoted(to));
+}
 
 // ---- PLY
 
@@ -199,6 +222,15 @@ inline std::string file_of(const std::string &archive, const std::string &name) 
     std::string out(reinterpret_cast<char *>(bytes), count);
     free(bytes);
     return out;
+}
+
+// All of a file that scene_write has written.
+inline files files_of(const std::string &archive) {
+    files all;
+    for (const char *name : {"meta.json", "means_l.webp", "means_u.webp", "quats.webp", "scales.webp",
+                             "sh0.webp", "shN_centroids.webp", "shN_labels.webp"})
+        all[name] = file_of(archive, name);
+    return all;
 }
 
 #endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// A folder with photographs, a COLMAP model or a transforms.json, masks and depth maps, and what is read of it.
+#ifndef TESTS_GAUSSIANS_DATA_FOLDER_H
+#define TESTS_GAUSSIANS_DATA_FOLDER_H
+
+#include "colmap_model.h"
+#include "dataset.h"
+#include "formats/scene_bytes.h"
+#include "transforms.h"
+
+// ---- transforms.json
+
+// The camera's right, up and back, and where it stands.
+using Vector = std::array<double, 3>;
+inline std::string matrix(Vector right, Vector up, Vector back, Vector place) {
+    std::ostringstream text;
+    text.precision(17);
+    for (size_t row = 0; row < 3; row++)
+        text << (row ? "," : "[") << "[" << right[row] << "," << up[row] << "," << back[row] << ","
+             << place[row] << "]";
+    return text.str() + ",[0,0,0,1]]";
+}
+inline const std::string straight = matrix({1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 2, 3});
+
+inline std::string frame(const std::string &name, const std::string &pose = straight,
+                         const std::string &more = "") {
+    return "{\"file_path\":\"" + name + "\",\"transform_matrix\":" + pose + quoted(more) + "}";
+}
+// keys: before the frames
+inline std::string document(const std::string &keys, const std::vector<std::string> &frames) {
+    std::string json = quoted("{" + keys + ",'frames':[");
+    for (const std::string &one : frames) json += one + (&one == &frames.back() ? "" : ",");
+    return json + "]}";
+}
+inline const std::string ngp =
+    "'fl_x':100.5,'fl_y':101,'cx':40,'cy':30.5,'w':80,'h':60.0,'k1':0.1,'k2':-0.2,'p1':0.01,'p2':0.02,"
+    "'camera_angle_x':0.7,'aabb_scale':4,'scale':0.33,'offset':[0.5,0.5,0.5]";
+
+// ----
+
+inline dataset_options options_of(int downscale, std::array<float, 3> background = {0, 0, 0}) {
+    dataset_options options = {};
+    options.downscale = downscale;
+    std::copy(background.begin(), background.end(), options.background);
+    return options;
+}
+
+class Data : public testing::Test {
+  protected:
+    void TearDown() override { dataset_close(&got), reconstruction_close(&listed); }
+
+    // ---- what is in the folder
+
+    void write_model(bool text = false) {
+        const std::string suffix = text ? ".txt" : ".bin";
+        gone("sparse");
+        write_bytes(folder / ("sparse/0/cameras" + suffix), model_file(cameras, text));
+        write_bytes(folder / ("sparse/0/images" + suffix), model_file(images, text));
+        write_bytes(folder / ("sparse/0/points3D" + suffix), model_file(points, text));
+    }
+    // pixel(x, y, channel)
+    template <typename Pixel>
+    void write_picture(const std::string &name, int width, int height, int channels, const Pixel &pixel) {
+        image picture;
+        ASSERT_TRUE(image_open(&picture, width, height, channels, &why)) << why.text;
+        for (int i = 0; i < width * height * channels; i++)
+            picture.pixels[i] = uint8_t(pixel(i / channels % width, i / channels / width, i % channels));
+        std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+        EXPECT_TRUE(image_write_png((folder / name).c_str(), &picture, &why)) << why.text;
+        image_close(&picture);
+    }
+    // In images/. Its pixel (x, y) is (seed + x, 10 y, seed) and, if there are four channels, has alpha 16 (x + y).
+    void write_ramp(const std::string &name, int width, int height, int seed, int channels = 3) {
+        write_picture("images/" + name, width, height, channels, [&](int x, int y, int c) {
+            return c == 0 ? seed + x : c == 1 ? 10 * y : c == 2 ? seed : 16 * (x + y);
+        });
+    }
+    // In masks/.
+    template <typename Gray>
+    void write_mask(const std::string &name, int width, int height, const Gray &gray, int channels = 3) {
+        write_picture("masks/" + name, width, height, channels,
+                      [&](int x, int y, int) { return gray(x, y); });
+    }
+    // In depth/: value(x, y), as PFM or PNG by the name.
+    template <typename Value>
+    void write_depth(const std::string &name, int width, int height, const Value &value) {
+        plane map;
+        const std::string path = folder / ("depth/" + name);
+        ASSERT_TRUE(plane_open(&map, width, height, &why));
+        for (int i = 0; i < width * height; i++) map.values[i] = value(i % width, i / width);
+        std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+        const auto write = name.find(".pfm") == std::string::npos ? plane_write_png : plane_write_pfm;
+        EXPECT_TRUE(write(path.c_str(), &map, &why)) << why.text;
+        plane_close(&map);
+    }
+    void write_all(int channels = 3) {
+        write_model();
+        write_ramp("b.png", 8, 6, 20, channels);
+        write_ramp("a.png", 7, 5, 40, channels);
+    }
+    void touch(const std::vector<std::string> &names) {
+        for (const std::string &name : names) write_bytes(folder / name, "");
+    }
+    void gone(const std::string &name) { std::filesystem::remove_all(folder / name); }
+
+    // ---- what is read
+
+    bool load(const dataset_options &options) {
+        dataset_close(&got);
+        testing::internal::CaptureStderr();
+        const bool loaded = dataset_load(folder.path.c_str(), &options, &got, &why);
+        said = testing::internal::GetCapturedStderr();
+        return loaded;
+    }
+    bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
+        return load(options_of(downscale, background));
+    }
+    bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
+        const dataset_options options = options_of(downscale);
+        return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
+    }
+    // Lists the transforms.json, or else the model, whose pictures may be missing.
+    bool list() {
+        reconstruction_close(&listed);
+        testing::internal::CaptureStderr();
+        const bool json = transforms_are_in(folder.path.c_str());
+        const bool done = (json ? transforms_load(folder.path.c_str(), &listed, &why)
+                                : colmap_load((folder / "sparse/0").c_str(), tracks, &listed, &why)) &&
+                          reconstruction_settle(&listed, folder.path.c_str(), !json, &why);
+        said = testing::internal::GetCapturedStderr();
+        if (!done) reconstruction_close(&listed);
+        return done;
+    }
+    bool list(const std::string &json) {
+        write_bytes(folder / "transforms.json", json);
+        return list();
+    }
+    // Width, height, whether it is a fisheye, and the parameters of a lens that is listed.
+    std::vector<double> lens_of(size_t view) {
+        lens &l = listed.views[view].optics;
+        std::vector<double> out = {double(l.width), double(l.height), double(l.fisheye)};
+        for (const lens_parameter &p : lens_parameters) out.push_back(*lens_value(&l, &p));
+        return out;
+    }
+    std::vector<std::string> names() {
+        std::vector<std::string> out;
+        for (size_t i = 0; i < listed.view_count; i++) out.push_back(listed.views[i].name);
+        for (size_t i = 0; i < got.view_count; i++) out.push_back(got.views[i].name);
+        return out;
+    }
+    // The one line that is said of what is in the folder.
+    std::string says(const std::string &text) const { return "dsplat: " + folder.path + ": " + text + "\n"; }
+
+    TemporaryFolder folder;
+    std::vector<ColmapCamera> cameras = {{1, 1, 8, 6, {10, 11, 4.5, 3.25}}, {2, 1, 7, 5, {9, 8, 3, 2}}};
+    std::vector<ColmapImage> images = {{"b.png", 1, {1, 0, 0, 0}, {0, 0, 1}, 1},
+                                       {"a.png", 2, {0, 1, 0, 0}, {0, 0, 2}, 0}};
+    std::vector<ColmapPoint> points = {{{1, 2, 3}, {9, 8, 7}, {1}}};
+    dataset got = {};
+    reconstruction listed = {};
+    bool tracks = false; // are listed
+    fault why = {};
+    std::string said;
+};
+
+#endif
