@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
- * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
- * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. Every program
- * that offers the strategies of reduce<> then has it. */
+ * A program that lets its user choose a strategy takes names and properties from here. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 
 #ifndef __CUDACC_RTC__
-#include <string.h>
+#include <stddef.h>
 #endif
 
 /* X(name, NAME, has_threshold, has_call)
@@ -74,13 +72,6 @@ static inline const char *distwar_strategy_name(distwar_strategy strategy) {
     return (unsigned)strategy < DISTWAR_STRATEGY_COUNT ? names[strategy] : NULL;
 }
 
-/* The strategy with this name; -1 if there is none, or if name is NULL. */
-static inline int distwar_strategy_from_name(const char *name) {
-    for (int i = 0; name && i < DISTWAR_STRATEGY_COUNT; i++)
-        if (strcmp(name, distwar_strategy_name((distwar_strategy)i)) == 0) return i;
-    return -1;
-}
-
 /* 1 if a balance_threshold changes what the strategy does, else 0; 0 if out of range. */
 static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 #define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold, has_call) has_threshold,
@@ -100,54 +91,53 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 //     });
 extern "C++" namespace distwar { // a C interface that includes this may itself be included as C
 
-// The strategies of strategy.h, with the same values as distwar_strategy.
-enum class strategy {
+    // The strategies of strategy.h, with the same values as distwar_strategy.
+    enum class strategy {
 #define DISTWAR_ENUMERATOR(name, NAME, has_threshold, has_call) name,
-    DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
+        DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
 #undef DISTWAR_ENUMERATOR
-};
+    };
 
-namespace detail {
+    namespace detail {
 #define DISTWAR_CALL_BIT(name, NAME, has_threshold, has_call) | has_call##u << DISTWAR_##NAME
-inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
+    inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
 #undef DISTWAR_CALL_BIT
-} // namespace detail
+    } // namespace detail
 
 #ifndef __CUDACC_RTC__
-namespace detail {
+    namespace detail {
 
-// A strategy known at compile time. Converts to a strategy, also as a template argument.
-template <strategy S>
-struct strategy_constant {
-    constexpr operator strategy() const { return S; }
-};
+    // A strategy known at compile time. Converts to a strategy, also as a template argument.
+    template <strategy S>
+    struct strategy_constant {
+        constexpr operator strategy() const { return S; }
+    };
 
-template <strategy First, strategy... Rest, typename Body>
-auto call_with_strategy(strategy chosen, Body &&body) {
-    if constexpr (sizeof...(Rest) > 0)
-        if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
-    return body(detail::strategy_constant<First>{});
-}
+    template <strategy First, strategy... Rest, typename Body>
+    auto call_with_strategy(strategy chosen, Body &&body) {
+        if constexpr (sizeof...(Rest) > 0)
+            if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
+        return body(detail::strategy_constant<First>{});
+    }
 
-} // namespace detail
+    } // namespace detail
 
-// Host. Returns body(strategy_constant<chosen>{}).
-// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for (strategy.h).
-// chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
-// body:    returns the same type for every strategy.
-// Example (host):
-//     const auto number = [](auto known) { return int(distwar::strategy(known)); };
-//     const int found = distwar::with_strategy(distwar::strategy::serial, number);
-//     // found: 2, DISTWAR_SERIAL
-template <strategy... Offered, typename Body>
-auto with_strategy(strategy chosen, Body &&body) {
+    // Host. Returns body(strategy_constant<chosen>{}), of one type for every strategy.
+    // Offered: the strategies to compile the body for. Default: those that reduce<> has a call for.
+    // chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
+    // Example (host):
+    //     const auto number = [](auto known) { return int(distwar::strategy(known)); };
+    //     const int found = distwar::with_strategy(distwar::strategy::serial, number);
+    //     // found: 2, DISTWAR_SERIAL
+    template <strategy... Offered, typename Body>
+    auto with_strategy(strategy chosen, Body && body) {
 #define DISTWAR_OFFER(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(strategy::name, )
-    if constexpr (sizeof...(Offered) > 0)
-        return detail::call_with_strategy<Offered...>(chosen, body);
-    else
-        return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
+        if constexpr (sizeof...(Offered) > 0)
+            return detail::call_with_strategy<Offered...>(chosen, body);
+        else
+            return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
 #undef DISTWAR_OFFER
-}
+    }
 #endif
 
 } // namespace distwar
