@@ -91,53 +91,53 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 //     });
 extern "C++" namespace distwar { // a C interface that includes this may itself be included as C
 
-    // The strategies of strategy.h, with the same values as distwar_strategy.
-    enum class strategy {
+// The strategies of strategy.h, with the same values as distwar_strategy.
+enum class strategy {
 #define DISTWAR_ENUMERATOR(name, NAME, has_threshold, has_call) name,
-        DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
+    DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
 #undef DISTWAR_ENUMERATOR
-    };
+};
 
-    namespace detail {
+namespace detail {
 #define DISTWAR_CALL_BIT(name, NAME, has_threshold, has_call) | has_call##u << DISTWAR_##NAME
-    inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
+inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
 #undef DISTWAR_CALL_BIT
-    } // namespace detail
+} // namespace detail
 
 #ifndef __CUDACC_RTC__
-    namespace detail {
+namespace detail {
 
-    // A strategy known at compile time. Converts to a strategy, also as a template argument.
-    template <strategy S>
-    struct strategy_constant {
-        constexpr operator strategy() const { return S; }
-    };
+// A strategy known at compile time. Converts to a strategy, also as a template argument.
+template <strategy S>
+struct strategy_constant {
+    constexpr operator strategy() const { return S; }
+};
 
-    template <strategy First, strategy... Rest, typename Body>
-    auto call_with_strategy(strategy chosen, Body &&body) {
-        if constexpr (sizeof...(Rest) > 0)
-            if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
-        return body(detail::strategy_constant<First>{});
-    }
+template <strategy First, strategy... Rest, typename Body>
+auto call_with_strategy(strategy chosen, Body &&body) {
+    if constexpr (sizeof...(Rest) > 0)
+        if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
+    return body(detail::strategy_constant<First>{});
+}
 
-    } // namespace detail
+} // namespace detail
 
-    // Host. Returns body(strategy_constant<chosen>{}), of one type for every strategy.
-    // Offered: the strategies to compile the body for. Default: those that reduce<> has a call for.
-    // chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
-    // Example (host):
-    //     const auto number = [](auto known) { return int(distwar::strategy(known)); };
-    //     const int found = distwar::with_strategy(distwar::strategy::serial, number);
-    //     // found: 2, DISTWAR_SERIAL
-    template <strategy... Offered, typename Body>
-    auto with_strategy(strategy chosen, Body && body) {
+// Host. Returns body(strategy_constant<chosen>{}), of one type for every strategy.
+// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for.
+// chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
+// Example (host):
+//     const auto number = [](auto known) { return int(distwar::strategy(known)); };
+//     const int found = distwar::with_strategy(distwar::strategy::serial, number);
+//     // found: 2, DISTWAR_SERIAL
+template <strategy... Offered, typename Body>
+auto with_strategy(strategy chosen, Body &&body) {
 #define DISTWAR_OFFER(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(strategy::name, )
-        if constexpr (sizeof...(Offered) > 0)
-            return detail::call_with_strategy<Offered...>(chosen, body);
-        else
-            return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
+    if constexpr (sizeof...(Offered) > 0)
+        return detail::call_with_strategy<Offered...>(chosen, body);
+    else
+        return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
 #undef DISTWAR_OFFER
-    }
+}
 #endif
 
 } // namespace distwar
