@@ -10,9 +10,8 @@
 
 namespace distwar {
 
-// The threads among which an update is atomic: those of a block, of the GPU, or of all GPUs and the CPU. Each
-// scope includes the smaller ones. It is the first template argument of every call,
-// atomic_add<scope::block>(...), and the last of a sink, record<float, add, scope::system>.
+// The threads among which an update is atomic: those of a block, of the GPU, or of all GPUs and the CPU. The first template
+// argument of every call, atomic_add<scope::block>(...), and the last of a sink, record<float, add, scope::system>.
 enum class scope { block, device, system };
 
 namespace detail {
@@ -85,6 +84,10 @@ __device__ __forceinline__ void add_halves(unsigned long long *address, unsigned
     if (high != 0) atomicAdd_block(halves + 1, high);
 }
 
+template <bool Holds, typename T>
+__device__ auto value_in() {
+    if constexpr (Holds) return T{};
+}
 // A type in memory. half.cuh has those of 16 bits.
 //   value        the type of the values that are added to a T; void if T is not supported
 //   stored       such a value as a T
@@ -95,7 +98,7 @@ __device__ __forceinline__ void add_halves(unsigned long long *address, unsigned
 template <typename T, int Halves = halves_in<T>>
 struct destination {
     static constexpr bool is_float = is_same<T, float> || is_same<T, double>;
-    using value = typename only_if<is_float || is_integer<T>, T>::type;
+    using value = decltype(detail::value_in < is_float || is_integer<T>, T > ());
 
     static __device__ __forceinline__ T stored(T given) { return given; }
     static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
@@ -181,17 +184,14 @@ __device__ __forceinline__ void add_vector(T *address, const T *values) {
 
 } // namespace detail
 
-// Returns the pointer, which the compiler then takes for one to global memory.
-//   who calls  any thread, where the pointer is known
-//   pointer    to global memory, wherever in the kernel this value is used; anything else is undefined
-// Cost: none. What for: nvcc takes a pointer that is loaded from memory for one to memory of any kind if the
-// kernel contains inline PTX, which most calls of this library do. Each atomic to such a pointer then tests the
-// kind of memory and carries compare-and-swap loops, in the kernel's own atomics too. Pointers that are
-// arguments of the kernel are not affected.
+// Returns the pointer, which the compiler then takes for one to global memory; to another it is undefined, wherever in the
+// kernel it is used. Any thread calls. Cost: none. What for: nvcc takes a pointer that is loaded from memory for one to
+// memory of any kind if the kernel contains inline PTX, as most calls of this library do. Each atomic to it, the kernel's own
+// too, then tests the kind of memory and carries compare-and-swap loops: reduce_tree with K = 9, a record and any keys has
+// 446 instructions, 191 with in_global. Pointers that are arguments of the kernel are not affected.
 //
 //     float *const gradient = distwar::in_global(arguments->gradient); // `arguments` lies in device memory
 //
-// Example: reduce_tree with K = 9 and a record at such a pointer, any keys: 446 instructions, 191 with in_global.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ float *from_memory;
 //     if (lane == 0) from_memory = sums;
@@ -207,11 +207,11 @@ __device__ __forceinline__ T *in_global(T *pointer) {
     return pointer;
 }
 
-// *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction
-// (RED), for which no result travels back. T is float, double or an integer of 4 or 8 bytes (integers wrap);
-// half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and results as zero.
-// Cost: one atomic. An integer of 8 bytes in shared memory: two of 4 bytes, or one if the upper half gets nothing. The
-// sum is right once all have added; who reads before may miss a carry, so another operator must not meet it there.
+// *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction (RED), for which
+// no result travels back. T is float, double or an integer of 4 or 8 bytes, which wraps; with half.cuh also a 16-bit type.
+// A float add in global memory treats subnormal inputs and results as zero. Cost: one atomic.
+// An integer of 8 bytes in shared memory: two of 4 bytes, or one if the upper half gets nothing. The sum is right once all
+// have added; who reads before may miss a carry, so another operator must not meet it there.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     distwar::atomic_add(sums, float(lane));
 //     // sums: 496
@@ -320,11 +320,11 @@ __device__ __forceinline__ bool has_nan_bits(T number) {
 
 // *address = op(*address, value), indivisibly, by one native atomic where there is one. Nothing is returned.
 //
-// Minima and maxima of floats are those of their bits as integers. Bits of numbers >= 0 rise with the number;
-// as signed integers all of them are above those of negative numbers. Bits of negative numbers, as unsigned
-// integers, rise as the number falls, and all of them are above those of numbers >= 0. So a minimum with a
-// value >= 0 is a signed minimum, with a negative value an unsigned maximum; likewise for the maximum. -0.0
-// counts as below 0.0. A NaN that is given changes nothing; in memory there must be none.
+// Minima and maxima of floats are those of their bits as integers. Bits of numbers >= 0 rise with the number; as signed
+// integers they are above those of negative numbers. Bits of negative numbers, as unsigned integers, rise as the number
+// falls, and are above those of numbers >= 0. So a minimum with a value >= 0 is a signed minimum, with a negative value an
+// unsigned maximum; likewise for the maximum. -0.0 counts as below 0.0. A NaN that is given changes nothing; in memory there
+// must be none.
 template <scope S, typename Op, typename T, typename V>
 __device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,

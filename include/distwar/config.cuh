@@ -16,11 +16,9 @@
 #endif
 
 #ifndef __CUDACC_RTC__
-#if defined(__has_include)
 #if !__has_include(<cuda_runtime.h>)
 #error                                                                                                       \
     "distwar: this header is CUDA code. Compile with nvcc, NVRTC or clang -x cuda; for a CPU with -Isimt/include"
-#endif
 #endif
 #include <cuda_runtime.h>
 #endif
@@ -105,9 +103,7 @@
 #define DISTWAR_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 #endif
 
-namespace distwar {
-
-namespace detail {
+namespace distwar::detail {
 
 // A mask of lanes as the parameter of a call. Under simt it also tells refusals the line of the caller.
 #if defined(__SIMT__)
@@ -123,9 +119,8 @@ inline constexpr int architecture = 0;
 #endif
 
 // What simt checks, and a GPU does not:
-//   promise      lanes of a call whose promises have the same text and key pass the same value. among_equal_keys: else
-//                all lanes of the call, whatever the key. A null text promises nothing
-//   refuse       ends the launch with this reason
+//   promise      lanes of a call pass the same value, or lanes with equal keys do. A null text promises nothing
+//   refuse_if    ends the launch with this reason
 //   digest       a number that differs for objects with different bytes
 //   call_line    where a call stands; resumed_call makes what follows a part of that call
 //   sync_block   the barrier of a call that all threads of the block make, none of which has exited
@@ -177,8 +172,6 @@ __device__ __forceinline__ void sync_block() {
 }
 #endif
 
-} // namespace detail
-
-} // namespace distwar
+} // namespace distwar::detail
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // reduce_fixed: sums that are bitwise reproducible.
 //
-// A sum of floats depends on the order of the additions, and the order of atomics differs from run to run.
-// reduce_fixed rounds each value to a 64-bit integer, a multiple of 1/scale, and adds integers in the warp
-// and in memory. Their sum does not depend on the order.
+// It rounds each value to a 64-bit integer, a multiple of 1 / scale, and adds integers in the warp and in memory, whose sum
+// does not depend on the order.
 //
 //     long long *sums; // [primitives][12], zeroed, as is *flag
 //     const distwar::fixed_format<9> format = {{0x1p20f, ...}, flag};
@@ -40,34 +39,32 @@ struct fixed_format {
 namespace detail {
 
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
+template <typename T>
+__device__ __forceinline__ T exact_product(T a, T b) {
+    T result = a * b;
 #if DISTWAR_PTX
-__device__ __forceinline__ float exact_product(float a, float b) {
-    float result;
-    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    if constexpr (is_same<T, float>)
+        asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    else
+        result = __dmul_rn(a, b);
+#endif
     return result;
 }
-__device__ __forceinline__ float exact_quotient(float a, float b) {
-    float result;
-    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-__device__ __forceinline__ double exact_product(double a, double b) {
-    return __dmul_rn(a, b);
-}
-__device__ __forceinline__ double exact_quotient(double a, double b) {
-    return __ddiv_rn(a, b);
-}
+template <typename T>
+__device__ __forceinline__ T exact_quotient(T a, T b) {
+#if DISTWAR_PTX
+    if constexpr (is_same<T, float>) {
+        float result;
+        asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+        return result;
+    } else {
+        return __ddiv_rn(a, b);
+    }
 #else
-template <typename T>
-T exact_product(T a, T b) {
-    return a * b;
-}
-template <typename T>
-T exact_quotient(T a, T b) {
     const volatile T divisor = b; // else -ffast-math multiplies by a reciprocal
     return a / divisor;
-}
 #endif
+}
 
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math
 inline constexpr bool compiler_ignores_nan = true;
@@ -107,12 +104,8 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
         return detail::exact_quotient(__ll2double_rn(sum), scale);
 }
 
-// Adds the values of all active lanes to the sink, for any keys and any `lanes`. The contract is in
-// reduce.cuh, with these differences:
-//   sink    of an integer of 8 bytes; value k is added in units of 1/scale[k]
-//   format  the same in all lanes
-// Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag. More
-// than 64 values: reduce_n in chunks of 16 values, and val lies in local memory.
+// reduce_tree of values in units of 1 / scale[k], into a sink of an integer of 8 bytes; `format` is the same in all lanes.
+// Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fixed_format<1> format = {{0x1p20f}, flag};
 //     const float val[1] = {0.5f * float(lane)};
@@ -128,22 +121,13 @@ __device__ __forceinline__ void reduce_fixed(detail::lane_mask lanes, bool activ
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,
                   "distwar: reduce_fixed takes float or double");
     unsigned flags = 0;
-    if constexpr (K <= detail::max_tree_values) {
-        long long units[K] = {};
-        if (active) {
-            DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k)
-                units[k] = distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
-            if (flags != 0) atomicOr(format.flag, flags);
-        }
-        distwar::reduce_tree(lanes, active, key, units, sink, balance_threshold);
-    } else {
-        const auto units_of = [&](int k) {
-            return distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
-        };
-        distwar::reduce_n<16>(lanes, active, key, K, units_of, sink, balance_threshold);
+    long long units[K] = {};
+    if (active) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) units[k] = distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
         if (flags != 0) atomicOr(format.flag, flags);
     }
+    distwar::reduce_tree(lanes, active, key, units, sink, balance_threshold);
 }
 
 } // namespace distwar

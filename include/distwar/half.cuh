@@ -20,13 +20,12 @@
 // Rounding: to nearest even. A sum of floats rounds once when it is committed, and once in memory after each addition: a
 // few large commits lose less than many small ones. In the warp a sum of pairs has u = 2^-11 (half) or 2^-8 (bfloat16) for
 // each addition; with S the sum of the absolute values of n lanes its error is at most, to first order, 5 u S
-// (reduce_tree, reduce_bfly: each value goes through 5 additions or fewer) or (n - 1) u S (reduce_serial). Overflow gives
-// infinity, NaN stays NaN.
+// (reduce_tree, reduce_bfly) or (n - 1) u S (reduce_serial). Overflow gives infinity, NaN stays NaN.
 // Cost: pairs take a native atomic in global memory from compute capability 7.0 (half) and 9.0 (bfloat16) on; before
 // that, and in shared memory, a compare-and-swap loop.
-// Operators: add, minimum, maximum and multiply, on pairs each on the first values and on the second values; all but add
-// by compare-and-swap. Which zero is kept of 0.0 and -0.0 is not defined. reduce_fixed, which rounds to integers,
-// hot_slots and accumulators, whose sums of many warps need more digits, and bitwise operators refuse 16-bit types.
+// Operators: add, and by compare-and-swap minimum, maximum and multiply, on pairs each on the first and on the second
+// values. Which zero is kept of 0.0 and -0.0 is not defined. reduce_fixed, which rounds to integers, hot_slots and
+// accumulators, whose sums of many warps need more digits, and bitwise operators refuse 16-bit types.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
@@ -205,8 +204,7 @@ struct destination<Pair, 2> {
 
 } // namespace detail
 
-// Adds two values, rounded to 16 bits. Pair is __half2 or __nv_bfloat162, aligned to 4 bytes. Each of the two
-// additions is atomic, both together need not be. Cost: one atomic, as stated above.
+// Adds two values, rounded to 16 bits. Each of the two additions is atomic, both together need not be. Cost: one atomic.
 template <scope S = scope::device, typename Pair, typename Half = detail::half_of<Pair>>
 __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
     detail::add_rounded<S>(address, detail::half_type<Half>::rounded(value));

@@ -21,19 +21,16 @@
 //     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
 //
 // Arguments
-//   lanes   Mask of the lanes that make this call together, usually all_lanes.
-//           - Each lane in the mask makes this call, with the same mask and the same threshold.
-//           - No other lane makes it. Different branches may make calls with disjoint masks.
-//           - The lanes need not be converged.
+//   lanes   Mask of the lanes that make this call together, usually all_lanes. Each lane in it makes the call, with the
+//           same mask and threshold, and no other lane does. They need not be converged; different branches may make
+//           calls with disjoint masks.
 //   active  Whether this lane has values to add. An inactive lane makes the call but adds nothing; its key,
 //           values and addresses are ignored and may be uninitialized.
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
-//           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
-//           key. The call then skips the search for groups.
-//   val     K values, or for reduce also a single value or a list, values(color, opacity): float, double or
-//           integers of 4 or 8 bytes, with half.cuh also __half2 and __nv_bfloat162. K is a compile-time constant
-//           >= 1. The array is not changed. More than 64 values are summed in chunks of 32, if the sink is addressed by
-//           key. A number of values known at run time: reduce_n.
+//           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this key.
+//   val     K values, for reduce also a single value or a list, values(color, opacity): float, double or integers of 4
+//           or 8 bytes, with half.cuh also __half2 and __nv_bfloat162. K is a compile-time constant >= 1. More than 64
+//           values are summed in chunks of 32, if the sink is addressed by key. A number known at run time: reduce_n.
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.
@@ -47,17 +44,14 @@
 //           atomic units of the L2 cache. <= 0 sums every group, >= 33 none. Start with 0.
 //
 // Result
-//   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
-//     the device, or the one that the sink names (sink.cuh).
-//   - Other threads see the sums as they see any atomicAdd.
+//   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope. Other threads
+//     see the sums as they see any atomicAdd.
 //   - The order of the floating-point additions is undefined, unless a call defines it. Sums of integers have the same
 //     bits in any order: require<determinism::gpu_to_gpu>(sink) compiles for those sinks alone (sink.cuh).
 //   - A sum of 8-byte integers in shared memory is not to be read before a barrier: it is two additions (atomic.cuh).
 //
-// Undefined
-//   - a lane of `lanes` that does not make the call, or passes another mask or threshold
-//   - lanes of one group with different addresses in `pointers`
-//   - a `record`, `aligned_record`, `planes` or uniform_key that differs between lanes of the call
+// Undefined: another call of a lane of `lanes` than described; lanes of one group with different addresses in `pointers`; a
+// sink addressed by key or a uniform_key that differs between lanes of the call.
 //
 // Errors: none at run time. Wrong types are static assertions that begin with "distwar:".
 //
@@ -74,9 +68,7 @@
 //                     best for one key and all    K + 5                values of a group
 //                     32 lanes                    (K = 9: 12 + 1)
 //
-// The header of each call states its full cost.
-//
-// docs/kernel.md names the call for each task, docs/reference.md all calls and their headers.
+// The header of each call states its full cost; docs/reference.md has all calls and their headers.
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
@@ -339,14 +331,12 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 //     several keys  global     K >= 5                       reduce_tree: one tree for each group
 //     several keys  shared     any                          plain atomics
 //
-// Memory: of record, aligned_record, planes and the sinks of halves it is seen from the pointer. nvcc knows it in
-// most kernels; where it does not, one test at run time decides. in_shared(sink) says it for every sink, your own
-// included, and is a promise that the call needs no other lanes: each lane may make it alone, in any branch, and the
-// loops and early exits of the kernel stay as they are.
+// Memory: of record, aligned_record, planes and the sinks of halves it is seen from the pointer; where nvcc does not know it,
+// one test at run time decides. in_shared(sink) says it for every sink, your own included: then each lane may make the call
+// alone, in any branch, and the loops and early exits of the kernel stay as they are.
 //
-// In shared memory a warp's sums pay only where few keys get most additions of floats: reduce_tree was 2 times as
-// fast there and half as fast with uniform keys (docs/kernel.md). Integers of 4 bytes are added natively; there the
-// plain atomic won in all cases, by 3 to 9 times.
+// In shared memory a warp's sums pay only where few keys get most additions of floats: reduce_tree was 2 times as fast there
+// and half as fast with uniform keys (docs/kernel.md). For integers of 4 bytes the plain atomic won by 3 to 9 times.
 //
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
@@ -395,10 +385,7 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
     static_assert(detail::is_value<T>,
                   "distwar: the values are float, double or integers of 4 or 8 bytes, an array of "
                   "them, or values(float3{...}, ...); for __half and __nv_bfloat16 pass floats");
-    if constexpr (detail::is_value<T>) {
-        const T val[1] = {single};
-        distwar::reduce(lanes, active, key, val, sink);
-    }
+    if constexpr (detail::is_value<T>) distwar::reduce(lanes, active, key, distwar::values(single), sink);
 }
 
 // ---- the calls with names
@@ -416,10 +403,9 @@ __device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool acti
     detail::sum_by<strategy::atomic>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// Adds the values of all active lanes to the sink, for any keys and any `lanes`. A group is summed in the order of its lanes, so its sum is the same in every run.
-//
-// Groups are summed side by side. In each iteration the leader of every group, its lowest lane, reads the next lane of
-// its group. Example with keys A B A B A in lanes 0..4: lane 0 reads lane 2, then lane 4, while lane 1 reads lane 3.
+// A group is summed in the order of its lanes, so its sum is the same in every run. In each iteration the leader of every
+// group, its lowest lane, reads the next lane of its group: with keys A B A B A in lanes 0..4 lane 0 reads lane 2, then
+// lane 4, while lane 1 reads lane 3.
 //
 // Cost: 1 vote. If at least balance_threshold lanes are active, also
 //   1 match         none with a uniform_key
@@ -437,10 +423,8 @@ __device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool acti
     detail::sum_by<strategy::serial>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// Adds the values of all active lanes to the sink. Sums in the warp if `lanes`
-// is all_lanes and the active lanes share one key; otherwise every active lane sends K plain atomics.
-//
-// The lowest active lane commits, not lane 0, because lane 0 may be inactive and its key and addresses invalid.
+// Sums in the warp if `lanes` is all_lanes and the active lanes share one key; otherwise every active lane sends K plain
+// atomics. The lowest active lane commits: lane 0 may be inactive and its key and addresses invalid.
 //
 // Cost with all 32 lanes:
 //   1 vote
@@ -459,15 +443,10 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
     detail::sum_by<strategy::bfly>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose active
-// lanes share one key. With the same active lanes, the order of additions is always the same.
-//
-// Who commits:
-//   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
-//                                           Inactive lanes and lanes of other groups do so too; therefore the
-//                                           sink is the same in all of `lanes`.
-//   any other sink (pointers)               The lowest lane of the group, with K atomics. The totals move to
-//                                           it by K more shuffles.
+// Best for a whole warp whose active lanes share one key. With the same active lanes, the order of additions is always the
+// same. Into a sink addressed by key (record, planes) lane l commits the totals it owns, those of values l and l + 32, also
+// of other groups and if it is inactive; into another (pointers) the lowest lane of the group, to which they move by K more
+// shuffles.
 //
 // Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
 //   always                  1 vote
@@ -494,7 +473,7 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
     detail::sum_by<strategy::tree>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// The same at threshold 0 with a key that the caller knows. Cost: that above without the comparison of keys.
+// The same at threshold 0 with a key that the caller knows.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key,
                                             const T (&val)[K], const Sink &sink) {
@@ -523,13 +502,12 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 //           - a pointer to them; that of an inactive lane is not read
 //           - a callable value_of(k), for any count. Each active lane calls it once for each k < count, in
 //             rising order, a chunk at a time; an inactive lane never. It contains no collective
-//   sink    addressed by key (all sinks but `pointers`), with room for `count` values: value k is committed
-//           as by the call with `count` as K. The last chunk is padded; padding is never committed
-// Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call,
-// without its search for the groups: for the tree tree_shuffles(Chunk) shuffles for each key.
-// On sm_90, one key, a record, beside the values themselves: a chunk of 8, 16, 32 values takes 57, 88, 152 instructions
-// and 30, 32, 48 registers, an array of 65, 100, 128 values 48, 80, 113 registers. Nothing is spilled. One lane alone
-// (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink has them, the last one by one.
+//   sink    addressed by key (all sinks but `pointers`), with room for `count` values. The last chunk is padded;
+//           padding is never committed
+// Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call, without its search
+// for the groups. On sm_90, one key, a record, beside the values themselves: a chunk of 8, 16, 32 values takes 57, 88, 152
+// instructions and 30, 32, 48 registers. One lane alone (below the threshold, serial, bfly) adds whole chunks by vector
+// atomics if the sink has them, the last one by one.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto value_of = [&](int k) { return k * lane; };
 //     distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});

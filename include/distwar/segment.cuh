@@ -6,9 +6,7 @@
 
 #include "sink.cuh"
 
-namespace distwar {
-
-namespace detail {
+namespace distwar::detail {
 
 // In each iteration a lane adds the sum of the lane that follows its own sum in its group, so the sums double in length.
 // Example with one group in lanes 1, 4, 6, 7:
@@ -49,8 +47,6 @@ __device__ __forceinline__ int next_below(unsigned group) {
     return lower ? int(detail::highest_lane(lower)) : -1;
 }
 
-} // namespace detail
-
-} // namespace distwar
+} // namespace distwar::detail
 
 #endif

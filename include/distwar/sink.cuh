@@ -11,34 +11,30 @@
 //     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2) (half.cuh)
 //     record_of_halves base[key * stride + k]              half, bfloat16       K (half.cuh)
 //
-// T is float, double or an integer of 4 or 8 bytes; with half.cuh also half, bfloat16, half2 or bfloat162. Sums of
-// unsigned integers wrap; those of signed ones must fit. The values have the type in memory, but float for half and
-// bfloat16. Sinks of double take float values, too, and those of unsigned 8 bytes unsigned ones. Addresses are aligned to their type, in global or shared memory.
-// base and stride are the same in all lanes, inactive ones included; a stride is any integer, key >= 0.
+// T is float, double or an integer of 4 or 8 bytes; with half.cuh also half, bfloat16, half2 or bfloat162. Sums of unsigned
+// integers wrap; those of signed ones must fit. The values have the type in memory, but float for half and bfloat16; sinks of
+// double take float values, too. Addresses are aligned to their type, in global or shared memory. base and stride are the
+// same in all lanes, inactive ones included; a stride is any integer, key >= 0.
 //
 // pointers, record and planes take an operator in place of the sum after T, and a scope after that (atomic.cuh):
 // minimum and maximum, bit_and, bit_or, bit_xor (of integers), or multiply, which costs a compare-and-swap for each
-// value (atomic_update), as do minimum and maximum of 16-bit types. The scope is the device unless another is named.
+// value, as do minimum and maximum of 16-bit types. NaN values change no minimum or maximum; in memory there must be none.
 //
 //     distwar::reduce(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3}); // atomicMin
 //     distwar::record<float, distwar::add, distwar::scope::system>{gradient, 12}
 //     distwar::aligned_record<float, distwar::scope::system>{gradient, 12}
 //
-// NaN values change no minimum or maximum; in memory there must be no NaN.
-//
 // A sink of your own is any type with
 //     add(key, values) const        adds each of the K values atomically; called by one lane
 //     add_one(key, k, value) const  optional: adds value k alone; called by the lane that owns value k
-// A sink with add_one is addressed by key. It must be the same in all lanes of the call, because a lane may
-// commit a value of a group that it does not belong to. reduce_tree then commits all K values with one atomic
-// instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
-// add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
-// into several. Example: docs/kernels.md.
-//     from(first) const             optional, for calls in chunks (values.cuh): the sink of the values from
-//                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
-//                                   add(). Without it the lane calls add_one for each value
+//     from(first) const             optional, for calls in chunks (values.cuh): the sink of the values from `first` on, a
+//                                   multiple of 4, so that one lane adds a whole chunk by add(), not by add_one
 //     using memory = int            optional, for `require`: it adds to integers of this type alone
-// Whether a sink of your own lies in shared memory reduce does not look: in_shared(sink) says it.
+// With add_one it is addressed by key: the same in all lanes of the call, because a lane may commit a value of a group that
+// it does not belong to. reduce_tree then commits all K values with one atomic instruction; without it takes K more
+// shuffles and K atomic instructions. Compute the address in add_one from a base and a stride that depend on k, not by
+// branches, which split the one instruction into several (docs/kernels.md). Whether a sink of your own lies in shared memory
+// reduce does not look: in_shared(sink) says it.
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
@@ -78,23 +74,18 @@ template <typename Sink>
 inline constexpr bool is_order_free<Sink, void_type<typename Sink::memory>> =
     is_integer<typename Sink::memory>;
 
-// What the library knows of its own sinks:
-//   values_of_sink    the number of values of a sink that fixes it, else 0
-//   values_of_stride  the number of values that a stride of 1 holds, where the stride is at least the number of values,
-//                     else 0
-//   has_one_base      its `base` tells where it lies
-//   is_pointers       it is `pointers`
-//   is_in_shared      it is promised to lie in shared memory
+// What the library knows of its own sinks.
 template <typename Sink>
-inline constexpr int values_of_sink = 0;
+inline constexpr int values_of_sink = 0; // their number, if the sink fixes it
 template <typename Sink>
-inline constexpr int values_of_stride = 0;
+inline constexpr int values_of_stride =
+    0; // that a stride of 1 holds, if the stride is at least the number of values
 template <typename Sink>
-inline constexpr bool has_one_base = values_of_stride<Sink> != 0;
+inline constexpr bool has_one_base = values_of_stride<Sink> != 0; // `base` tells where it lies
 template <typename Sink>
 inline constexpr bool is_pointers = false;
 template <typename Sink>
-inline constexpr bool is_in_shared = false;
+inline constexpr bool is_in_shared = false; // as promised
 
 template <typename Sink>
 inline constexpr bool is_pointer = false;
@@ -143,16 +134,13 @@ struct stride_type {
     __host__ __device__ __forceinline__ constexpr operator size_t() const { return number; }
 };
 
-// One array of `fields`: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
+// One array of `fields`: value i of a key lies at base[key * stride + i], for 0 <= i < Count.
 template <typename T, int Count>
 struct field {
-    static_assert(Count != 0, "distwar: a field has at least one value");
+    static_assert(Count > 0, "distwar: a field has at least one value");
     T *base;
-    stride_type stride; // in T, >= the number of values
+    stride_type stride; // in T, >= Count
 };
-__host__ __device__ constexpr int values_of_part(int count) {
-    return count < 0 ? -count : count;
-}
 
 // What a sink asks of its template arguments.
 template <typename T, scope S>
@@ -177,8 +165,7 @@ __device__ __forceinline__ T operand(bool active, T given, Op op) {
 
 } // namespace detail
 
-// The sink with the promise that it lies in shared memory: reduce then sends plain atomics, and each lane may make the
-// call alone, in any branch.
+// The sink with the promise that it lies in shared memory: reduce then sends plain atomics, and needs no other lanes.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ int bins[4];
 //     if (lane < 4) bins[lane] = 0;
@@ -192,8 +179,8 @@ struct in_shared : Sink {
     __device__ __forceinline__ explicit in_shared(const Sink &sink) : Sink(sink) {}
 };
 
-// K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
-// Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
+// K addresses of the lane itself, ignored in inactive lanes. The key only forms groups: lanes with equal keys hold equal
+// addresses, those with different keys any.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::pointers sink{&counts[lane / 16], &sums[lane / 16]};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1, lane), sink);
@@ -240,9 +227,8 @@ struct record {
 template <typename T, typename Stride>
 __host__ __device__ record(T *, Stride)->record<T>;
 
-// Adds value k to base[k * stride + key]. Two pairs of key and k < K must not name one place, which key < stride
-// ensures. Blocks of planes are larger: value k of cell c in block b at base[(b * K + k) * 64 + c] has the stride 64
-// and the key b * K * 64 + c.
+// Adds value k to base[k * stride + key]. Two pairs of key and k < K must not name one place, which key < stride ensures.
+// Blocks of planes: value k of cell c in block b at base[(b * K + k) * 64 + c] has the stride 64 and the key b * K * 64 + c.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::planes<float> sink = {sums, 3};
 //     distwar::reduce(distwar::all_lanes, lane < 2, lane, distwar::values(1.0f, 2.0f), sink);
@@ -271,12 +257,10 @@ __host__ __device__ planes(T *, Stride)->planes<T>;
 //   T       float, or with half.cuh a pair, __half2 or __nv_bfloat162
 //   base    in global or shared memory, aligned to 16 bytes; for K = 2 to the size of two values
 //   stride  >= K, a multiple of 4; for K = 2 of 2
-// Cost, if one lane adds all values in global memory from compute capability 9.0 and CUDA 12.1 on: one
-// atomic for each vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one
-// value (reduce_tree): as record.
-// Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector of floats is 3 values
-// and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
-// float does not change, except that a subnormal number may become 0.
+// Cost, if one lane adds all values in global memory from compute capability 9.0 and CUDA 12.1 on: an atomic for each
+// vector, 3 for K = 9. Else, and if each lane adds one value (reduce_tree): as record.
+// Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector of floats is 3 values and a
+// zero: the float behind value K - 1, which stride reserves, does not change, but a subnormal number may become 0.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::aligned_record sink = {sums, 2};
 //     distwar::reduce(distwar::all_lanes, lane < 4, lane % 2, distwar::values(1.0f, float(lane)), sink);
@@ -314,28 +298,19 @@ struct aligned_record {
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
 
-// The count of a part of `fields` that may be null, in place of a number: its values are then dropped. Cost: one
-// comparison for each atomic.
-//
-//     const distwar::fields<float, 3, distwar::may_be_null(2)> sink = {{color, 3}, {absolute, 2}};
-__host__ __device__ constexpr int may_be_null(int count) {
-    return -count;
-}
-
 // A sink whose K values lie in sizeof...(Counts) arrays, each with its own stride. Array i takes Counts[i] values, in
-// their order; K is the sum of Counts, and a call with another K does not compile.
+// their order; K is the sum of Counts.
 //
 //     // color[3 * p + i], opacity[p], mean2d[2 * p + i], conic[3 * p + i]
 //     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
 //     distwar::reduce(lanes, active, p, val, sink); // float val[9]
 //
 //   Op, S    operator and scope, as for record; `fields` has add and device
-//   Counts   the number of values of each array, or may_be_null(number)
+//   Counts   the number of values of each array
 //   arrays   {base, stride} each, in global or shared memory; several may lie in one buffer
-// Replaces `pointers` where the addresses follow from the key: the tree commits all K values with one atomic
-// instruction, in which lane k selects the array of value k.
-// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of them 3
-// selects for every array after the first, which compilers move out of loops, because they depend on the lane alone.
+// Replaces `pointers` where the addresses follow from the key. Cost of add, by one lane: K atomics. Of the tree's commit:
+// ceil(K / 32) atomic instructions, in which lane k selects the array of value k: 3 selects for every array after the
+// first, which compilers move out of loops.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);
@@ -346,8 +321,7 @@ struct fields_with {
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
     using memory = typename detail::sink_of<T, S>::memory;
     static constexpr int parts = sizeof...(Counts);
-    static constexpr int values = (0 + ... + detail::values_of_part(Counts));
-    static constexpr bool some_may_be_null = (false || ... || (Counts < 0));
+    static constexpr int values = (0 + ... + Counts);
 
     T *base[parts];
     size_t stride[parts];
@@ -366,7 +340,7 @@ struct fields_with {
     // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
-        constexpr int count[] = {detail::values_of_part(Counts)...};
+        constexpr int count[] = {Counts...};
         T *chosen = base[0];
         size_t chosen_stride = stride[0];
         int first = 0, within = k;
@@ -378,7 +352,6 @@ struct fields_with {
             chosen_stride = reached ? stride[part] : chosen_stride;
             within = reached ? k - first : within;
         }
-        if (some_may_be_null && chosen == nullptr) return;
         detail::update_in_memory<S>(chosen + size_t(key) * chosen_stride + within, given, Op{});
     }
 };
@@ -410,10 +383,8 @@ inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> =
 template <typename Op, scope S, typename T, int... Counts>
 struct strides_of<fields_with<Op, S, T, Counts...>> {
     static __device__ __forceinline__ bool hold(const fields_with<Op, S, T, Counts...> &sink, int) {
-        const int counts[] = {values_of_part(Counts)...};
-        for (int part = 0; part < int(sizeof...(Counts)); ++part)
-            if (sink.base[part] && sink.stride[part] < size_t(counts[part])) return false;
-        return true;
+        const size_t *stride = sink.stride;
+        return ((*stride++ >= size_t(Counts)) && ...);
     }
 };
 } // namespace detail

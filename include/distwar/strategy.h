@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
- * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
- * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. Every program
- * that offers the strategies of reduce<> then has it. */
+ * A program that lets its user choose a strategy takes names and properties from here. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 
 #ifndef __CUDACC_RTC__
-#include <string.h>
+#include <stddef.h>
 #endif
 
 /* X(name, NAME, has_threshold, has_call)
@@ -74,13 +72,6 @@ static inline const char *distwar_strategy_name(distwar_strategy strategy) {
     return (unsigned)strategy < DISTWAR_STRATEGY_COUNT ? names[strategy] : NULL;
 }
 
-/* The strategy with this name; -1 if there is none, or if name is NULL. */
-static inline int distwar_strategy_from_name(const char *name) {
-    for (int i = 0; name && i < DISTWAR_STRATEGY_COUNT; i++)
-        if (strcmp(name, distwar_strategy_name((distwar_strategy)i)) == 0) return i;
-    return -1;
-}
-
 /* 1 if a balance_threshold changes what the strategy does, else 0; 0 if out of range. */
 static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 #define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold, has_call) has_threshold,
@@ -131,10 +122,9 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 
 } // namespace detail
 
-// Host. Returns body(strategy_constant<chosen>{}).
-// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for (strategy.h).
+// Host. Returns body(strategy_constant<chosen>{}), of one type for every strategy.
+// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for.
 // chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
-// body:    returns the same type for every strategy.
 // Example (host):
 //     const auto number = [](auto known) { return int(distwar::strategy(known)); };
 //     const int found = distwar::with_strategy(distwar::strategy::serial, number);

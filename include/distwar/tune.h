@@ -17,8 +17,7 @@
 // known, call tune_report(&t, next.ticket, milliseconds, work).
 //
 // What it chooses: mostly threshold 0, which sums every group of two lanes and more. A higher one gained at most 5% in
-// the 16 cells of docs/benchmarks/library.md, where few lanes of a warp are active and a million addresses share the
-// atomics. Plain atomics win where no lanes share an address.
+// the 16 cells of docs/benchmarks/library.md. Plain atomics win where no lanes share an address.
 //
 // Reports may come many launches later, in any order, or never. Launches differ (another view, more primitives), so
 // times are compared per unit of `work`, a number from the caller to which the time is about proportional.
@@ -28,8 +27,7 @@
 // each has 1, 2, 4, ..., 128 samples, they are ranked by the mean of the middle half of these, which ignores outliers.
 // Out goes what is slower than the fastest: after one sample 8 times, after two twice, later by more than a percent and
 // than chance explains; and the slower half, down to 4. The best so far stays, and is replaced if it is out at the end.
-//
-// The first race compares all candidates. Every `interval` launches follows an examination, a race of a few.
+// The first race compares all candidates; every `interval` launches follows an examination, a race of a few.
 //
 // The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: outside a
 // race a choice is one comparison; in a race about as many operations as there are candidates, and 8 rankings.
@@ -88,7 +86,9 @@ typedef struct tuner {
     int64_t examinations; // that have ended
     int64_t changes;      // examinations that replaced the best
     int64_t measured;     // launches with a ticket
-    double cost;          // see tune_cost
+    // Of the races that have ended, in milliseconds: the sum over the measured launches of (time per work of the candidate
+    // - time per work of the best) * work. Not by the launch's own time: an outlier would have hit the best as well.
+    double cost;
     uint64_t random;
     tune_record records[TUNE_MAX_CANDIDATES];
 } tuner;
@@ -233,9 +233,8 @@ static inline tune_launch tune_choose(tuner *t) {
     return launch;
 }
 
-// Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a ticket. A
-// ticket < 0 is ignored, and so is a time reported after the end of its race. A time or work that is not positive and
-// finite means that the launch has no time.
+// Reports the time of the launch with this ticket, for `work` units of work, at most once. A ticket < 0 is ignored, and
+// so is a time after the end of its race. A time or work that is not positive and finite: the launch has no time.
 static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, double work) {
     const int candidate = (int)(ticket % TUNE_MAX_CANDIDATES);
     const int64_t launch = ticket / TUNE_MAX_CANDIDATES;
@@ -251,22 +250,13 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
     r->work += work;
 }
 
-// The cost of the races that have ended, in milliseconds: the sum over the measured launches of (time per work of the
-// candidate - time per work of the best) * work. It uses the candidate's time instead of the launch's own, so outliers
-// do not count: they would have hit the best as well. Loading code is not included.
-static inline double tune_cost(const tuner *t) {
-    return t->cost;
-}
-
-// Times launches for a tuner with CUDA events. It queries events and never waits for them. The time is the stream's
-// time for the work queued between begin and end. If the stream runs empty in between, it includes the time the stream
-// waits for the host. Only launches that the tuner measures record events; between races there are none. While all
-// TUNE_EVENTS pairs of events wait for the GPU, launches are not measured and use the best so far.
+// Times launches for a tuner with CUDA events, queries them and never waits. The time is the stream's for the work queued
+// between begin and end; if the stream runs empty in between, that waiting is in it. Only launches that the tuner measures
+// record events. While all TUNE_EVENTS pairs wait for the GPU, launches are not measured and use the best so far.
 //
 // Result:  cudaSuccess, or the first error of the runtime. The launch is chosen in both cases. An error that the
 //          runtime held before the call stays there for the caller.
-// Streams: several streams may use a ring in turn, but not while they are being captured.
-// Threads: one at a time.
+// Streams: several streams may use a ring in turn, but not while they are being captured. One thread at a time.
 // Cost:    two event records and a few queries for a measured launch.
 typedef struct tune_events {
     cudaEvent_t event[2 * TUNE_EVENTS]; // of a slot: begin at 2 * slot, end behind it

@@ -22,31 +22,29 @@ inline constexpr bool is_vector = false;
 template <typename V>
 inline constexpr bool is_vector<V, void_type<decltype(declared<V>().y)>> = !is_packed<V>;
 
-// Count and type of the values in a V: itself, an array, or a vector of CUDA.
-template <typename V, bool IsVector = is_vector<V>>
-struct parts_of {
-    using type = V;
-    static constexpr int count = 1;
-};
-template <typename V, int N>
-struct parts_of<V[N], false> {
-    using type = typename parts_of<V>::type;
-    static constexpr int count = N * parts_of<V>::count;
-};
+// The type of the values in a V: itself, an array, or a vector of CUDA.
 template <typename V>
-struct parts_of<V, true> {
-    using type = decltype(V::x);
-    static constexpr int count = int(sizeof(V) / sizeof(type));
-};
+__device__ auto part_of(const V &given) {
+    if constexpr (is_vector<V>)
+        return given.x;
+    else
+        return given;
+}
+template <typename V, int N>
+__device__ auto part_of(const V (&given)[N]) {
+    return detail::part_of(given[0]);
+}
+template <typename V>
+using part = decltype(detail::part_of(declared<const V &>()));
 
 // Write the values of `given` from `at` on and return the place behind them.
 template <typename T, typename V>
 __device__ __forceinline__ T *fill(T *at, const V &given) {
-    static_assert(is_same<typename parts_of<V>::type, T>, "distwar: the values of a list have one type");
+    static_assert(is_same<part<V>, T>, "distwar: the values of a list have one type");
     if constexpr (is_vector<V>) {
         *at++ = given.x, *at++ = given.y;
-        if constexpr (parts_of<V>::count > 2) *at++ = given.z;
-        if constexpr (parts_of<V>::count > 3) *at++ = given.w;
+        if constexpr (sizeof(V) > 2 * sizeof(T)) *at++ = given.z;
+        if constexpr (sizeof(V) > 3 * sizeof(T)) *at++ = given.w;
     } else {
         *at++ = given;
     }
@@ -61,25 +59,23 @@ __device__ __forceinline__ T *fill(T *at, const V (&given)[N]) {
 
 } // namespace detail
 
-// The values of all arguments in their order, as the K values of a call.
+// The values of all arguments in their order, as the K values of a call: single values, arrays of them, or CUDA's vectors
+// (float2, float3, double4, int2, ...), all of one type of value. Cost: none, if they lie in registers.
 //
 //     float3 color; float opacity; float conic[3]; // 3 + 1 + 3 values
 //     distwar::reduce(lanes, active, splat, distwar::values(color, opacity, conic), sink);
 //
-//   arguments  single values, arrays of them, or CUDA's vectors (float2, float3, double4, int2, ...), all of one
-//              type of value
-// Cost: none, if the arguments lie in registers.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
 //     distwar::reduce(distwar::all_lanes, lane < 2, 0, list, distwar::record<float>{sums, 4});
 //     // sums: 2, 4, 6, 8
 template <typename First, typename... More>
 __device__ __forceinline__ auto values(const First &first, const More &...more) {
-    using T = typename detail::parts_of<First>::type;
+    using T = detail::part<First>;
     static_assert(
         detail::is_value<T>,
         "distwar: values are float, double or integers of 4 or 8 bytes; for __half and __nv_bfloat16 pass floats");
-    detail::value_list<(detail::parts_of<First>::count + ... + detail::parts_of<More>::count), T> list;
+    detail::value_list<int((sizeof(First) + ... + sizeof(More)) / sizeof(T)), T> list;
     [[maybe_unused]] T *at = detail::fill(list.of, first);
     (static_cast<void>(at = detail::fill(at, more)), ...);
     return list;
@@ -148,7 +144,7 @@ __device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
 }
 
 // `count` values that a callable returns, or that lie behind a pointer. each() calls commit(chunk, sink) for one chunk
-// after another, with an array in registers and the sink of its values.
+// after another, an array in registers.
 template <int Chunk, typename ValueOf>
 struct called_values {
     using type = decltype(detail::result(declared<const ValueOf &>(), 0));
@@ -226,8 +222,8 @@ __device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T
     return {val, K};
 }
 template <int K, typename T>
-__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const value_list<K, T> &list) {
-    return {list.of, K};
+__device__ __forceinline__ auto all_of(const value_list<K, T> &list) {
+    return detail::all_of(list.of);
 }
 
 // The values of a call with a number of them known at run time, checked.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The lanes of a warp: the caller's lane, the lanes that share a key, the largest value over the lanes. And what all
 // calls need to know of types: which integers there are, and how a value moves between lanes.
-//
-// `lanes` is always an explicit mask of the lanes that make the call together. Each of them is in the mask,
-// passes the same mask and makes the same call. Anything else is undefined.
+// `lanes` is always the mask of the lanes that make the call together (reduce.cuh).
 #ifndef DISTWAR_WARP_CUH
 #define DISTWAR_WARP_CUH
 
@@ -13,8 +11,8 @@ namespace distwar {
 
 inline constexpr unsigned all_lanes = 0xffffffff;
 
-// A key that all of `lanes` hold, inactive lanes included. The caller guarantees this. A call with a
-// uniform_key does not search for groups: this saves one shuffle, one vote and the code for several keys.
+// A key that all of `lanes` hold, inactive lanes included, as the caller guarantees. It saves the search for groups: one
+// shuffle, one vote and the code for several keys.
 template <typename Key>
 struct uniform_key {
     Key key;
@@ -45,14 +43,6 @@ template <typename T>
 __device__ T declared(); // for use in decltype alone
 template <typename>
 using void_type = void;
-template <bool Holds, typename T>
-struct only_if { // else void
-    using type = T;
-};
-template <typename T>
-struct only_if<false, T> {
-    using type = void;
-};
 
 // The integers of 2, 4 and 8 bytes that CUDA's functions have.
 template <int Size>
@@ -75,18 +65,21 @@ using bits_of = typename sized<int(sizeof(T))>::bits;
 // CUDA's integer of the size and the sign of T: of `long`, which has 8 bytes on Linux and 4 on Windows, long long or
 // int. All that is done with an integer is done with this type, so every integer of 4 or 8 bytes serves, whatever its
 // name. void: T is none.
-__device__ int integer(int *);
-__device__ unsigned integer(unsigned *);
-__device__ sized<int(sizeof(long))>::number integer(long *);
-__device__ sized<int(sizeof(long))>::bits integer(unsigned long *);
-__device__ long long integer(long long *);
-__device__ unsigned long long integer(unsigned long long *);
 template <typename T>
-__device__ void integer(T *);
+inline constexpr bool is_integer =
+    is_same<T, int> || is_same<T, unsigned> || is_same<T, long> || is_same<T, unsigned long> ||
+    is_same<T, long long> || is_same<T, unsigned long long>;
 template <typename T>
-using integer_of = decltype(detail::integer(static_cast<T *>(nullptr)));
+__device__ auto integer() {
+    if constexpr (!is_integer<T>)
+        return;
+    else if constexpr (T(-1) < T(0))
+        return typename sized<int(sizeof(T))>::number{};
+    else
+        return bits_of<T>{};
+}
 template <typename T>
-inline constexpr bool is_integer = !is_same<integer_of<T>, void>;
+using integer_of = decltype(detail::integer<T>());
 
 // 2 for a pair of 16-bit values, __half2 or __nv_bfloat162, 1 for a single one, 0 for all else (half.cuh).
 template <typename T>
@@ -157,12 +150,9 @@ __device__ __forceinline__ T shuffle_xor(T given, int distance) {
     return detail::back<T>(__shfl_xor_sync(all_lanes, detail::form_of(given), distance));
 }
 
-// select       returns a if condition != 0, else b.
-// add_selected adds a to sum if condition != 0, else b.
-//
-// Both without a branch. For `condition ? a : b` a compiler may emit a branch and then duplicate the shuffles
-// that follow it, once for each side. add_selected is two predicated additions: those run on the
-// floating-point pipe, while a select runs on the pipe of integers and comparisons, which is half as wide.
+// select returns a if condition != 0, else b; add_selected adds that to sum. Both without a branch: for `condition ? a : b`
+// a compiler may emit one and then duplicate the shuffles that follow it, once for each side. add_selected is two predicated
+// additions: those run on the floating-point pipe, a select on that of integers, which is half as wide.
 #if DISTWAR_PTX
 #define DISTWAR_WITHOUT_BRANCH(type, letter, bits, addition)                                                 \
     __device__ __forceinline__ type select(unsigned condition, type a, type b) {                             \
@@ -229,27 +219,19 @@ __device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
     }
 }
 
-// The lowest lane of the set, which must not be empty.
+// The lowest and the highest lane of the set, which must not be empty; the lanes of the set below the caller.
 __device__ __forceinline__ unsigned lowest_lane(unsigned set) {
     return unsigned(__ffs(int(set))) - 1;
 }
-
-// The lanes of the set below the caller.
+__device__ __forceinline__ unsigned highest_lane(unsigned set) {
+    return 31 - unsigned(__clz(int(set)));
+}
 __device__ __forceinline__ unsigned lanes_below(unsigned set) {
     return set & ((1u << lane_id()) - 1);
 }
 
-// The highest lane of the set, which must not be empty.
-__device__ __forceinline__ unsigned highest_lane(unsigned set) {
-    return 31 - unsigned(__clz(int(set)));
-}
-
-// Whether all active lanes hold the same key.
-//   active_lanes  the mask of the lanes that pass `active`, the same in all lanes, not empty
-//   key           ignored in inactive lanes
-//   shared        out, in all of `lanes`: the key of the lowest active lane
-// Returns the same value in all of `lanes`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a
-// uniform_key.
+// Whether all active lanes, of which there is one, hold the same key; told in all of `lanes`, as is the key of the lowest
+// active lane, `shared`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a uniform_key.
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               plain_key_of<Key> &shared) {
@@ -286,8 +268,7 @@ __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
 
 } // namespace detail
 
-// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
-// a uniform_key.
+// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; none for a uniform_key.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
 //     if (lane < 2) found[lane] = group; // 0x10001, 0x20002

@@ -123,8 +123,6 @@ __global__ void right_calls(float *to) {
     reduce_serial(all_lanes, true, 0, val, own_place{mine});
     const auto groups = group_lanes(all_lanes, threadIdx.x > 3, threadIdx.x % 4);
     groups.add(val, record<float>{to, K}, at_key{threadIdx.x % 4 / 2 + 8 * (threadIdx.x < 4)});
-    const fields<float, 1, may_be_null(2)> some = {{to, 1}, {nullptr, 0}};
-    reduce(all_lanes, true, 0, val, some);
     padded_record padded;
     memset(static_cast<void *>(&padded), int(threadIdx.x), sizeof padded);
     padded.base = to, padded.stride = K, padded.letter = 'a';

@@ -105,7 +105,6 @@ static_assert(distwar::detail::is_addressed_by_key<distwar::planes<double>, unsi
 static_assert(distwar::detail::is_addressed_by_key<distwar::fields<float, 3, 1>, int, float>);
 static_assert(!distwar::detail::is_addressed_by_key<distwar::pointers<3, float>, int, float>);
 static_assert(distwar::fields<float, 3, 1, 2, 3>::values == 9);
-static_assert(distwar::fields<float, distwar::may_be_null(2), 1>::values == 3);
 
 // At every scope, in shared memory, with keys whose offset needs more than 32 bits.
 template <scope S>
@@ -129,31 +128,6 @@ TEST(Fields, OfEveryScopeInSharedMemoryWithLargeKeys) {
         run(1, 32, kernel, a.get(), 3ll << 40); // from bases as far below
         EXPECT_EQ(a.download(), (std::vector<float>{64, 128, 192}));
     }
-}
-
-// A part that is null takes nothing; the other parts take their values.
-template <bool OneKey>
-__global__ void add_without_a_part(float *a, float *b) {
-    using namespace distwar;
-    const float val[3] = {1, 2, 3};
-    const fields<float, may_be_null(2), 1> sink = {{nullptr, 2}, {a, 1}};
-    const fields<float, 2, may_be_null(1)> other = {{b, 2}, {nullptr, 1}};
-    if constexpr (OneKey) {
-        reduce(all_lanes, true, uniform_key{1}, val, sink);
-        reduce(all_lanes, true, uniform_key{1}, val, other);
-    } else {
-        reduce(all_lanes, true, int(threadIdx.x) % 2, val, sink);
-        reduce_atomic(all_lanes, true, int(threadIdx.x) % 2, val, other);
-    }
-}
-TEST(Fields, LeaveOutAPartThatIsNull) {
-    const device_array<float> a(std::vector<float>(2, 0.0f)), b(std::vector<float>(4, 0.0f));
-    run(1, 32, add_without_a_part<true>, a.get(), b.get());
-    EXPECT_EQ(a.download(), (std::vector<float>{0, 96}));
-    EXPECT_EQ(b.download(), (std::vector<float>{0, 0, 32, 64}));
-    run(1, 32, add_without_a_part<false>, a.get(), b.get());
-    EXPECT_EQ(a.download(), (std::vector<float>{48, 144}));
-    EXPECT_EQ(b.download(), (std::vector<float>{16, 32, 48, 96}));
 }
 
 // The one call, where groups are found by pairs and fours of neighbouring lanes with neighbouring keys.

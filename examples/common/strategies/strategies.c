@@ -114,7 +114,7 @@ strategy_report strategy_tuner_report(const strategy_tuner *tuner) {
                              .measured = tuner->t.measured,
                              .examinations = tuner->t.examinations,
                              .changes = tuner->t.changes,
-                             .cost = tune_cost(&tuner->t)};
+                             .cost = tuner->t.cost};
 }
 
 const char *strategy_report_source(const strategy_report *report) {

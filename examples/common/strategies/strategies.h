@@ -99,7 +99,7 @@ typedef struct strategy_report {
     int64_t measured;      // launches
     int64_t examinations;  // races after the first exploration
     int64_t changes;       // of the best
-    double cost;           // milliseconds, see tune_cost
+    double cost;           // milliseconds, see tuner.cost in tune.h
 } strategy_report;
 
 // candidates: 1..TUNE_MAX_CANDIDATES, all different. The first is in use until more is known. With one

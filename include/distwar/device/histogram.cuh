@@ -7,10 +7,8 @@
 //     // counts: 0, 1, 0, 3
 //
 // Bins that fit into shared memory, or into it several times, are counted there: blocks share out ranges of bins and
-// parts of the keys. More bins are counted in memory, the keys that come most often in hot_slots.cuh. Integers are
-// exact in every order. Sums of weights: sums_by_key with width 1, which are deterministic.
-//
-// Up to 256 bins and for samples that are not bin numbers cub::DeviceHistogram is the call to use.
+// parts of the keys. More bins are counted in memory, the keys that come most often in hot_slots.cuh. Sums of weights:
+// sums_by_key with width 1. Up to 256 bins and for samples that are not bin numbers cub::DeviceHistogram is the call to use.
 #ifndef DISTWAR_DEVICE_HISTOGRAM_CUH
 #define DISTWAR_DEVICE_HISTOGRAM_CUH
 
@@ -111,10 +109,8 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
 
 } // namespace detail
 
-// counts[key[i]] += 1 for i < count.
-//   who calls  the host, any thread. Work is queued on `stream`; nothing is allocated; it can be captured in a graph
-//   arrays     device memory, aligned to their types
-// Afterwards, when the stream has come there: each bin is larger by the number of its keys, in the arithmetic of Count.
+// counts[key[i]] += 1 for i < count, in the arithmetic of Count. The host calls, from any thread. Work is queued on `stream`;
+// nothing is allocated; it can be captured in a graph. Arrays lie in device memory, aligned to their types.
 // Undefined: arrays that overlap; keys that change meanwhile; 2^32 keys or more of one bin in one call.
 // Errors: cudaErrorInvalidValue for a negative number, 2^31 bins or more, a missing array; those of a launch.
 // Cost: 1 launch. Keys are read once for each range of bins: one range up to 56,000 bins on compute capability 9.0 (a

@@ -6,13 +6,11 @@
 #include "../config.cuh"
 #include <stddef.h>
 
-namespace distwar {
+namespace distwar::detail {
 
-namespace detail {
-
-// Queues the kernel. Returns the error of the launch; a later call reports errors inside the kernel. An empty grid
-// does nothing and is no error. AfterKernel: it calls wait_for_kernel_before() and stands right after another kernel on
-// the stream. From compute capability 9.0 on its blocks may start once all blocks of that called let_next_start().
+// Queues the kernel. Returns the error of the launch; an empty grid does nothing and is no error. AfterKernel: it calls
+// wait_for_kernel_before() and stands right after another kernel on the stream. From compute capability 9.0 on its blocks
+// may start once all blocks of that called let_next_start().
 template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
 cudaError_t launch_kernel(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                           void (*kernel)(Parameters...), Arguments... arguments) {
@@ -57,8 +55,6 @@ inline cudaError_t read_attribute(cudaDeviceAttr attribute, int *value) {
     return error == cudaSuccess ? cudaDeviceGetAttribute(value, attribute, device) : error;
 }
 
-} // namespace detail
-
-} // namespace distwar
+} // namespace distwar::detail
 
 #endif

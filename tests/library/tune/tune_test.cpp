@@ -87,12 +87,12 @@ TEST(Tune, ExploringIsCheap) {
         world w((uint64_t)seed);
         w.start();
         w.explore();
-        first_cost += tune_cost(&w.t);
+        first_cost += w.t.cost;
         measured += w.t.measured;
         w.launch(7000 - w.now);
         spent += w.spent;
         needed += w.needed;
-        cost += tune_cost(&w.t);
+        cost += w.t.cost;
     }
     EXPECT_LE(measured, seeds * 700);     // launches
     EXPECT_LE(first_cost, 0.01 * needed); // of 7000 launches
@@ -105,7 +105,7 @@ TEST(Tune, CostIsTheTimeBeyondTheBests) {
     std::vector<tune_candidate> three = {{0, 0}, {1, 0}, {1, 8}};
     const double truth[] = {3, 2, 2.5};
     ASSERT_TRUE(tune_init(&t, three.data(), 3));
-    EXPECT_EQ(tune_cost(&t), 0);
+    EXPECT_EQ(t.cost, 0);
     double beyond = 0;
     for (int i = 0; i < 1000; i++) {
         double work = 1 + i % 7;
@@ -115,7 +115,7 @@ TEST(Tune, CostIsTheTimeBeyondTheBests) {
     }
     EXPECT_EQ(t.best, 1);
     EXPECT_FALSE(t.racing);
-    EXPECT_NEAR(tune_cost(&t), beyond, 1e-9 * beyond);
+    EXPECT_NEAR(t.cost, beyond, 1e-9 * beyond);
     EXPECT_GT(beyond, 0);
 }
 
@@ -132,7 +132,7 @@ TEST(Tune, CandidatesFarSlowerGoEarly) {
 
 TEST(Tune, AStrategysFirstLaunchIsNotMeasured) {
     tuner t;
-    auto candidates = usual_candidates();
+    auto candidates = default_candidates();
     ASSERT_TRUE(tune_init(&t, candidates.data(), (int)candidates.size()));
     bool seen[5] = {};
     for (int i = 0; i < 5 + t.count; i++) {
@@ -152,7 +152,7 @@ TEST(Tune, RunsTheFirstCandidateUntilMoreIsKnown) {
     EXPECT_FALSE(w.t.known);
     EXPECT_EQ(w.t.best, 0);
     EXPECT_EQ(tune_best(&w.t).candidate, 0);
-    EXPECT_EQ(tune_cost(&w.t), 0);
+    EXPECT_EQ(w.t.cost, 0);
     // A launch of each, a wait, an interval: it does not try without end.
     EXPECT_LE(w.t.measured, (10000 / TUNE_INTERVAL) * w.t.count);
     EXPECT_GE(std::count(w.launched.begin(), w.launched.end(), 0), 9000);
@@ -278,7 +278,7 @@ TEST(Tune, UselessReportsAreNoSamples) {
     const double nan = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
     tuner t;
-    auto candidates = usual_candidates();
+    auto candidates = default_candidates();
     ASSERT_TRUE(tune_init(&t, candidates.data(), (int)candidates.size()));
     tune_launch next = tune_choose(&t);
     while (next.ticket < 0) next = tune_choose(&t);

@@ -10,7 +10,7 @@
 #include <vector>
 
 // As of a renderer: two strategies without a threshold, three with eight each.
-inline std::vector<tune_candidate> usual_candidates() {
+inline std::vector<tune_candidate> default_candidates() {
     std::vector<tune_candidate> all = {{0, 0}, {4, 0}};
     for (int strategy : {1, 2, 3})
         for (int threshold : {0, 4, 8, 12, 16, 20, 24, 28}) all.push_back({strategy, threshold});
@@ -20,7 +20,7 @@ inline std::vector<tune_candidate> usual_candidates() {
 // Launches take truth[candidate] nanoseconds a unit of work, half to one and a half million units, times what
 // follows.
 struct world {
-    std::vector<tune_candidate> candidates = usual_candidates();
+    std::vector<tune_candidate> candidates = default_candidates();
     std::vector<double> truth;
     int views = 50;           // each launched once before any is again
     bool in_order = false;    // always the same order
