@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tuner's code on docs/kernel.md, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
-#include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/tune.h>
 #include <gtest/gtest.h>
@@ -17,25 +16,6 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
     distwar::reduce<Strategy>(distwar::all_lanes, active, active ? row_of[i] : 0, value,
                               distwar::record<float>{table, 1}, threshold);
 }
-
-// [shared]
-// Gradient and hessian of each row to its bin; the bins of a block lie in shared memory. strategy::atomic is what
-// reduce does with in_shared, strategy::tree sums in the warp first.
-template <distwar::strategy Strategy>
-__global__ void histogram(const int *bin_of, const float2 *value_of, int rows, int threshold, float *sums) {
-    __shared__ distwar::accumulator<2, 256> bins;
-    bins.clear();
-    const int step = int(gridDim.x * blockDim.x);
-    for (int first = int(blockIdx.x * blockDim.x); first < rows; first += step) {
-        const int row = first + int(threadIdx.x);
-        const bool active = row < rows;
-        const float2 both = active ? value_of[row] : float2{0, 0};
-        distwar::reduce<Strategy>(distwar::all_lanes, active, active ? bin_of[row] : 0,
-                                  distwar::values(both).of, bins.sink(), threshold);
-    }
-    bins.flush_consecutive(0, 256, distwar::record<float>{sums, 2});
-}
-// [end]
 
 TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
@@ -69,46 +49,6 @@ TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     EXPECT_EQ(choice.launches, steps);
     EXPECT_GT(choice.measured, 0);
     EXPECT_EQ(sums.content(), (std::vector<float>{7 * steps, 17 * steps, 4 * steps}));
-}
-
-TEST(Choosing, ATunerChoosesInSharedMemory) {
-    enum { BINS = 256, STEPS = 30 };
-    std::vector<int> bins;
-    std::vector<float2> values;
-    std::vector<float> expected(2 * BINS);
-    const int rows = 1000;
-    for (int i = 0; i < rows; ++i) {
-        bins.push_back(i % 3 ? i * 7 % BINS : 0), values.push_back({float(i % 5), 1});
-        expected[size_t(2 * bins[i])] += STEPS * values[i].x, expected[size_t(2 * bins[i] + 1)] += STEPS;
-    }
-    const shared_array<int> bin_array(bins);
-    const shared_array<float2> value_array(values);
-    const shared_array<float> sum_array(std::vector<float>(2 * BINS));
-    const int *const bin_of = bin_array.get();
-    const float2 *const value_of = value_array.get();
-    float *const sums = sum_array.get();
-    const cudaStream_t stream = nullptr;
-    const int blocks = 2, threads = 64;
-    tuner choice;
-    tune_events timer;
-    // [tune shared]
-    const tune_candidate either[] = {{DISTWAR_ATOMIC, 33}, {DISTWAR_TREE, 0}};
-    tune_init(&choice, either, 2);
-    // [end]
-    tune_events_open(&timer);
-    for (int step = 0; step < STEPS; ++step) {
-        tune_launch next;
-        tune_events_begin(&timer, &choice, stream, &next);
-        distwar::with_strategy<distwar::strategy::atomic, distwar::strategy::tree>(
-            distwar::strategy(next.strategy), [&](auto strategy) {
-                launch(stream, blocks, threads, histogram<strategy>, bin_of, value_of, rows, next.threshold,
-                       sums);
-            });
-        tune_events_end(&timer, &choice, stream, rows);
-    }
-    tune_events_close(&timer);
-    EXPECT_EQ(choice.launches, STEPS);
-    EXPECT_EQ(sum_array.content(), expected);
 }
 
 } // namespace

@@ -44,7 +44,7 @@ NEEDS = {
     "server": lambda: works("/sbin/ldconfig -p | grep libmicrohttpd.so"),
     "webp": lambda: works("/sbin/ldconfig -p | grep libwebp.so"),
 }
-BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Interface.ProgramInPython", "Python.Train")
+BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Python.Train")
 # Several hosts; what changes the system; files of the reader's; hours on a GPU.
 NOT_RUN = ("hosts", "root", "yours", "hours")
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "python/README.md", "examples/gaussians/README.md",
