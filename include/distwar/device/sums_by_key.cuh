@@ -144,7 +144,7 @@ __device__ __forceinline__ T rounded(double value) {
 
 // A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
 template <int Bytes>
-__device__ auto vector_word() {
+constexpr auto vector_word() {
     if constexpr (Bytes == 16)
         return uint4{};
     else if constexpr (Bytes == 8)
