@@ -71,11 +71,18 @@ device_gaussians::device_gaussians(const reference_gaussians &values)
     upload(values);
 }
 
-void device_gaussians::upload(const reference_gaussians &values) const {
+// The arrays on the host, and a gs_gaussians that points to them.
+std::vector<std::vector<float>> device_gaussians::on_host(gs_gaussians *floats) const {
     std::vector<std::vector<float>> host;
-    gs_gaussians floats = gaussians;
+    *floats = gaussians;
     for (const auto &array : arrays) host.push_back(array->read());
-    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
+    for (size_t k = 0; k < host.size(); k++) floats->*members[k] = host[k].data();
+    return host;
+}
+
+void device_gaussians::upload(const reference_gaussians &values) const {
+    gs_gaussians floats;
+    const std::vector<std::vector<float>> host = on_host(&floats);
     reference_gaussians_to_floats(&values, &floats);
     for (size_t k = 0; k < host.size(); k++)
         device_upload(arrays[k]->data(), host[k].data(), host[k].size() * sizeof(float));
@@ -86,10 +93,8 @@ void device_gaussians::fill(float value) const {
 }
 
 reference_gaussians device_gaussians::read() const {
-    std::vector<std::vector<float>> host;
-    gs_gaussians floats = gaussians;
-    for (const auto &array : arrays) host.push_back(array->read());
-    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
+    gs_gaussians floats;
+    const std::vector<std::vector<float>> host = on_host(&floats);
     return reference_gaussians_from_floats(&floats);
 }
 

@@ -40,6 +40,7 @@ class device_gaussians {
     std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
 
   private:
+    std::vector<std::vector<float>> on_host(gs_gaussians *floats) const;
     std::vector<float * gs_gaussians::*> members; // those that are not NULL, in the order of the arrays
     std::vector<std::unique_ptr<device_vector<float>>> arrays;
     gs_gaussians gaussians;

@@ -184,37 +184,6 @@ TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
     }
 }
 
-TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
-    const kernel_frame frame(some_scene);
-    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 4);
-    gs_view like = frame.view;
-    like.views = {4, cameras.data()};
-    std::vector<double> expected;
-    std::vector<float> picture;
-    for (const distwar_strategy strategy :
-         {DISTWAR_TREE, DISTWAR_ATOMIC, DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_BLOCK, DISTWAR_FIXED})
-        for (const int pixels : {1, 2, 4}) {
-            const bool waits = pixels == 2;
-            view_step all(like, some_scene);
-            const device_vector<float> d_color(random_floats(7, size_t(12 * all.pixels), -1, 1));
-            all.gradient.color = d_color.data(), all.view.memory.isect_capacity = 60000;
-            ASSERT_GS_OK(gs_project(&all.view, NULL));
-            ASSERT_GS_OK(gs_bin(&all.view, NULL));
-            if (waits) {
-                ASSERT_GS_OK(gs_settle(&all.view, NULL));
-            }
-            const int tiles = 4 * all.view.ranges.tiles_x * all.view.ranges.tiles_y;
-            all.view.ranges.pixels_per_thread = pixels;
-            all.view.ranges.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
-            ASSERT_GS_OK(gs_render(&all.view, NULL));
-            all.backward({strategy, 0});
-            if (picture.empty()) picture = all.color(), expected = all.gradients.values();
-            EXPECT_EQ(all.color(), picture);
-            EXPECT_LE(relative_norm(all.gradients.values(), expected), 1e-5)
-                << distwar_strategy_name(strategy) << ", " << pixels;
-        }
-}
-
 TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     const kernel_frame frame(some_scene);
     const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 3);

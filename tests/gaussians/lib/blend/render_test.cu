@@ -113,23 +113,6 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Render, testing::ValuesIn(comparison_scenes()));
 
-TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
-    kernel_frame frame(comparison_scenes()[0]);
-    own_view view(frame.view);
-    view.camera.translation[2] = -1000;
-    ASSERT_GS_OK(gs_project(&view, NULL));
-    ASSERT_GS_OK(gs_bin(&view, NULL));
-    ASSERT_GS_OK(gs_settle(&view, NULL));
-    ASSERT_EQ(view.isects_needed, 0);
-    ASSERT_GS_OK(gs_render(&view, NULL));
-    const std::vector<float> color = frame.color.read();
-    for (int64_t i = 0; i < 3 * frame.pixels(); i++)
-        ASSERT_EQ(color[i], frame.view.background[i / frame.pixels()]);
-    const std::vector<float> d_color(size_t(3 * frame.pixels()), 1), d_alpha(size_t(frame.pixels()), 1);
-    frame.view = view, frame.view.memory = {};
-    for (const float moment : frame.backward(d_color, d_alpha, {DISTWAR_BFLY, 0})) ASSERT_EQ(moment, 0);
-}
-
 TEST(RenderEdges, BadArgumentsAreNamed) {
     kernel_frame frame(comparison_scenes()[0]);
     const view_step step(frame);
