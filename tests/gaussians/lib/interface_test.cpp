@@ -10,8 +10,6 @@
 
 namespace {
 
-const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
-
 TEST(Interface, ForwardMakesRoomForPairsThatDoNotFit) {
     const kernel_frame stages(some_scene);
     const int64_t isects = stages.view.ranges.isects;

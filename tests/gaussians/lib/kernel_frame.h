@@ -46,6 +46,8 @@ class device_gaussians {
     gs_gaussians gaussians;
 };
 
+inline const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
+
 // A view with memory of its own, which it gives back.
 struct own_view : gs_view {
     explicit own_view(const gs_view &like = {}, gs_context *context = NULL)

@@ -69,7 +69,7 @@ std::vector<std::string> written(const mode &m, const kernel_frame &frame,
 }
 
 TEST(Memory, WhatItHoldsBeforeACallDoesNotCount) {
-    const kernel_frame frame({21, 160, 2, 2, 61, 47});
+    const kernel_frame frame(some_scene);
     std::vector<gs_camera> cameras(3, frame.view.camera);
     for (size_t v = 0; v < cameras.size(); v++) cameras[v].translation[0] += 0.1f * float(v);
     const mode modes[] = {{"one camera", 0, 3, false},

@@ -86,8 +86,6 @@ TEST_P(Queued, GivesTheBitsOfOneCall) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Queued, testing::ValuesIn(comparison_scenes()));
 
-const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
-
 class QueuedEdges : public testing::Test {
   protected:
     const kernel_frame stages{some_scene};
