@@ -47,14 +47,4 @@ TEST(Adam, FollowsTheWeightedMeansOfAllGradients) {
         reference_gaussians_destroy(each);
 }
 
-TEST(Adam, WithoutGradientStays) {
-    reference_gaussians values = reference_gaussians_create(1, 0), zeros = reference_gaussians_create(1, 0);
-    values.mean[0] = 7;
-    const gs_adam_rates rates = {1, 1, 1, 1, 1, 1, 0};
-    reference_gaussians first = reference_gaussians_create(1, 0), second = reference_gaussians_create(1, 0);
-    reference_adam(&values, &zeros, &first, &second, &rates, 1);
-    EXPECT_EQ(values.mean[0], 7);
-    for (reference_gaussians *each : {&values, &zeros, &first, &second}) reference_gaussians_destroy(each);
-}
-
 } // namespace

@@ -24,86 +24,6 @@ Pictures random_pictures(int width, int height, unsigned seed) {
     return p;
 }
 
-TEST(Loss, IsWhatItsDefinitionSays) {
-    constexpr int width = 17, height = 13, pixels = width * height;
-    const Pictures p = random_pictures(width, height, 41);
-    auto target = [&](int c, int k) { return p.target[static_cast<size_t>(3 * k + c)] / 255.0; };
-    auto color = [&](int c, int k) { return p.color[static_cast<size_t>(c * pixels + k)]; };
-    double window[11][11], sum = 0;
-    for (int i = 0; i < 11; i++)
-        for (int j = 0; j < 11; j++)
-            sum += window[i][j] = std::exp(-((i - 5) * (i - 5) + (j - 5) * (j - 5)) / (2 * 1.5 * 1.5));
-    double l1 = 0, ssim = 0;
-    for (int c = 0; c < 3; c++)
-        for (int y = 0; y < height; y++)
-            for (int x = 0; x < width; x++) {
-                l1 += std::abs(color(c, y * width + x) - target(c, y * width + x)) / (3 * pixels);
-                double m[5] = {};
-                for (int i = 0; i < 11; i++)
-                    for (int j = 0; j < 11; j++) {
-                        const int row = y + i - 5, column = x + j - 5;
-                        if (row < 0 || row >= height || column < 0 || column >= width) continue;
-                        const double w = window[i][j] / sum, a = color(c, row * width + column),
-                                     b = target(c, row * width + column);
-                        m[0] += w * a;
-                        m[1] += w * b;
-                        m[2] += w * a * a;
-                        m[3] += w * b * b;
-                        m[4] += w * a * b;
-                    }
-                ssim +=
-                    (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
-                    ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4)) /
-                    (3 * pixels);
-            }
-    reference_loss_value value;
-    reference_loss(p.color.data(), p.target.data(), width, height, nullptr, nullptr, &value, nullptr);
-    EXPECT_NEAR(value.l1, l1, 1e-14);
-    EXPECT_NEAR(value.ssim, ssim, 1e-13);
-    EXPECT_NEAR(value.loss, 0.8 * l1 + 0.2 * (1 - ssim), 1e-13);
-}
-
-TEST(Loss, OfTheTargetItselfIsNothing) {
-    constexpr int width = 9, height = 14, pixels = width * height;
-    Pictures p = random_pictures(width, height, 42);
-    for (size_t k = 0; k < pixels; k++)
-        for (size_t c = 0; c < 3; c++) p.color[c * pixels + k] = p.target[3 * k + c] / 255.0;
-    reference_loss_value value;
-    std::vector<double> gradient(3 * pixels);
-    std::vector<signed char> sign(3 * pixels, 9);
-    reference_loss(p.color.data(), p.target.data(), width, height, nullptr, sign.data(), &value,
-                   gradient.data());
-    EXPECT_NEAR(value.loss, 0, 1e-14);
-    EXPECT_NEAR(value.ssim, 1, 1e-14);
-    for (size_t k = 0; k < gradient.size(); k++) {
-        EXPECT_EQ(sign[k], 0);
-        EXPECT_NEAR(gradient[k], 0, 1e-14);
-    }
-}
-
-TEST(Loss, GradientMatchesFiniteDifferences) {
-    const int sizes[][2] = {{1, 1}, {3, 7}, {16, 16}, {23, 14}};
-    for (const auto &[width, height] : sizes) {
-        Pictures p = random_pictures(width, height, 43);
-        p.color[0] = p.target[0] / 255.0; // no slope of L1 here
-        std::vector<double> gradient(p.color.size());
-        std::vector<signed char> sign(p.color.size());
-        reference_loss_value value;
-        reference_loss(p.color.data(), p.target.data(), width, height, nullptr, sign.data(), &value,
-                       gradient.data());
-        GroupError error;
-        for (size_t k = 0; k < p.color.size(); k++)
-            error.add(gradient[k], derivative(
-                                       [&] {
-                                           reference_loss(p.color.data(), p.target.data(), width, height,
-                                                          sign.data(), nullptr, &value, nullptr);
-                                           return value.loss;
-                                       },
-                                       p.color[k], 1e-3));
-        EXPECT_LE(error.relative(), max_gradient_error) << width << " x " << height;
-    }
-}
-
 // Some pixels of every kind: alone, at the border, a block larger than the window, and single ones that count
 // inside a masked part.
 std::vector<uint8_t> some_mask(int width, int height) {
@@ -115,17 +35,19 @@ std::vector<uint8_t> some_mask(int width, int height) {
     return mask;
 }
 
-TEST(MaskedLoss, IsTheLossOfWhatCounts) {
+// A window's means are over the pixels that count and those outside the image, which are zeros.
+TEST(Loss, IsWhatItsDefinitionSays) {
     constexpr int width = 29, height = 24, pixels = width * height;
-    const std::vector<uint8_t> mask = some_mask(width, height);
-    Pictures p = random_pictures(width, height, 45);
-    auto target = [&](int c, int k) { return p.target[static_cast<size_t>(3 * k + c)] / 255.0; };
-    auto color = [&](int c, int k) { return p.color[static_cast<size_t>(c * pixels + k)]; };
-    double l1 = 0, ssim = 0, n = 0;
-    for (int c = 0; c < 3; c++)
-        for (int y = 0; y < height; y++)
-            for (int x = 0; x < width; x++) {
-                const int k = y * width + x;
+    for (const bool masked : {false, true}) {
+        const std::vector<uint8_t> mask =
+            masked ? some_mask(width, height) : std::vector<uint8_t>(static_cast<size_t>(pixels), 1);
+        Pictures p = random_pictures(width, height, 45);
+        auto target = [&](int c, int k) { return p.target[static_cast<size_t>(3 * k + c)] / 255.0; };
+        auto color = [&](int c, int k) { return p.color[static_cast<size_t>(c * pixels + k)]; };
+        double l1 = 0, ssim = 0, n = 0;
+        for (int c = 0; c < 3; c++)
+            for (int k = 0; k < pixels; k++) {
+                const int y = k / width, x = k % width;
                 if (!mask[static_cast<size_t>(k)]) continue;
                 n++;
                 l1 += std::abs(color(c, k) - target(c, k));
@@ -147,61 +69,73 @@ TEST(MaskedLoss, IsTheLossOfWhatCounts) {
                     (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
                     ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
             }
-    EXPECT_GT(n, 3 * pixels / 2);
-    EXPECT_LT(n, 3 * pixels * 5 / 6);
-    reference_loss_value value;
-    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, nullptr, nullptr,
-                          &value, nullptr);
-    EXPECT_NEAR(value.l1, l1 / n, 1e-14);
-    EXPECT_NEAR(value.ssim, ssim / n, 1e-12);
-    // What is masked does not matter at all.
-    for (size_t k = 0; k < pixels; k++)
-        for (size_t c = 0; c < 3; c++)
-            if (!mask[k]) p.color[c * pixels + k] = 17, p.target[3 * k + c] ^= 255;
-    reference_loss_value other;
-    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, nullptr, nullptr,
-                          &other, nullptr);
-    EXPECT_EQ(other.loss, value.loss);
-}
-
-TEST(MaskedLoss, GradientMatchesFiniteDifferences) {
-    constexpr int width = 23, height = 17;
-    const std::vector<uint8_t> mask = some_mask(width, height);
-    Pictures p = random_pictures(width, height, 46);
-    std::vector<double> gradient(p.color.size());
-    std::vector<signed char> sign(p.color.size());
-    reference_loss_value value;
-    const auto loss = [&](const signed char *held, signed char *taken, double *out) {
-        reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, held, taken,
-                              &value, out);
-        return value.loss;
-    };
-    loss(nullptr, sign.data(), gradient.data());
-    GroupError error;
-    for (size_t k = 0; k < p.color.size(); k++) {
-        error.add(gradient[k],
-                  derivative([&] { return loss(sign.data(), nullptr, nullptr); }, p.color[k], 1e-3));
-        if (!mask[k % mask.size()]) {
-            EXPECT_EQ(gradient[k], 0);
+        reference_loss_value value, other;
+        const auto loss = [&](reference_loss_value *out) {
+            reference_masked_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, width,
+                                  height, nullptr, nullptr, out, nullptr);
+        };
+        loss(&value);
+        EXPECT_NEAR(value.l1, l1 / n, 1e-14);
+        EXPECT_NEAR(value.ssim, ssim / n, 1e-12);
+        EXPECT_NEAR(value.loss, 0.8 * l1 / n + 0.2 * (1 - ssim / n), 1e-12);
+        if (!masked) continue;
+        EXPECT_GT(n, 3 * pixels / 2);
+        EXPECT_LT(n, 3 * pixels * 5 / 6);
+        // What is masked does not matter at all.
+        for (size_t k = 0; k < 3 * pixels; k++) {
+            if (!mask[k % pixels]) p.color[k] = 17;
+            if (!mask[k / 3]) p.target[k] ^= 255;
         }
+        loss(&other);
+        EXPECT_EQ(other.loss, value.loss);
     }
-    EXPECT_LE(error.relative(), max_gradient_error);
 }
 
-TEST(MaskedLoss, OfNothingIsNothing) {
-    const Pictures p = random_pictures(7, 5, 47);
-    const std::vector<uint8_t> mask(35, 0), all(35, 1);
-    std::vector<double> gradient(p.color.size(), 9);
-    reference_loss_value value, same;
-    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), 7, 5, nullptr, nullptr, &value,
-                          gradient.data());
-    EXPECT_EQ(value.loss, 0);
-    EXPECT_EQ(value.ssim, 1);
-    for (const double g : gradient) EXPECT_EQ(g, 0);
-    reference_masked_loss(p.color.data(), p.target.data(), all.data(), 7, 5, nullptr, nullptr, &value,
-                          nullptr);
-    reference_loss(p.color.data(), p.target.data(), 7, 5, nullptr, nullptr, &same, nullptr);
-    EXPECT_NEAR(value.loss, same.loss, 1e-15);
+TEST(Loss, GradientMatchesFiniteDifferences) {
+    const int sizes[][2] = {{1, 1}, {3, 7}, {16, 16}, {23, 14}};
+    for (const auto &[width, height] : sizes)
+        for (const bool masked : {false, true}) {
+            SCOPED_TRACE(testing::Message() << width << " x " << height << (masked ? ", masked" : ""));
+            const std::vector<uint8_t> mask = some_mask(width, height);
+            Pictures p = random_pictures(width, height, 43);
+            p.color[1 % p.color.size()] = p.target[3 % p.target.size()] / 255.0; // no slope of L1 here
+            std::vector<double> gradient(p.color.size());
+            std::vector<signed char> sign(p.color.size());
+            const auto loss = [&, w = width, h = height](const signed char *held, signed char *taken,
+                                                         double *out) {
+                reference_loss_value value;
+                reference_masked_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, w, h,
+                                      held, taken, &value, out);
+                return value.loss;
+            };
+            loss(nullptr, sign.data(), gradient.data());
+            GroupError error;
+            bool any = false;
+            for (size_t k = 0; k < p.color.size(); k++) {
+                const bool counts = !masked || mask[k % mask.size()];
+                any |= counts;
+                error.add(gradient[k],
+                          derivative([&] { return loss(sign.data(), nullptr, nullptr); }, p.color[k], 1e-3));
+                EXPECT_TRUE(counts || gradient[k] == 0);
+            }
+            EXPECT_TRUE(!any || error.relative() <= max_gradient_error) << error.relative();
+        }
+}
+
+// Planes of any number, with all windows or those inside the image alone.
+TEST(Ssim, GradientMatchesFiniteDifferences) {
+    for (const int valid : {0, 1}) {
+        const reference_ssim_shape shape = {19, 14, 2, valid};
+        const std::vector<double> second = random_weights(2 * 19 * 14, 48);
+        std::vector<double> first = random_weights(second.size(), 49), gradient(first.size());
+        reference_ssim(first.data(), second.data(), &shape, gradient.data());
+        GroupError error;
+        for (size_t k = 0; k < first.size(); k++)
+            error.add(gradient[k],
+                      derivative([&] { return reference_ssim(first.data(), second.data(), &shape, nullptr); },
+                                 first[k], 1e-3));
+        EXPECT_LE(error.relative(), max_gradient_error) << valid;
+    }
 }
 
 // Targets with unknown pixels and a mask, one depth exactly right.
@@ -221,39 +155,23 @@ struct Depths {
     bool counts(size_t i) const { return i % 7 != 3 && i % 5 != 1; }
 };
 
-TEST(DepthLoss, IsTheMeanOfWhatCounts) {
-    const Depths d;
-    double sum = 0, n = 0;
-    for (size_t i = 0; i < 29; i++) {
-        if (!d.counts(i)) continue;
-        sum += std::abs(d.depth[i] - static_cast<double>(d.target[i]));
-        n++;
-    }
-    EXPECT_NEAR(
-        reference_depth_loss(d.depth.data(), d.target.data(), d.mask.data(), 29, nullptr, nullptr, nullptr),
-        sum / n, 1e-15);
-    const std::vector<float> unknown(29, NAN);
-    std::vector<double> gradient(29, 9);
-    EXPECT_EQ(
-        reference_depth_loss(d.depth.data(), unknown.data(), nullptr, 29, nullptr, nullptr, gradient.data()),
-        0);
-    EXPECT_EQ(gradient, std::vector<double>(29));
-}
-
-TEST(DepthLoss, GradientMatchesFiniteDifferences) {
+TEST(DepthLoss, IsTheMeanOfWhatCountsAndItsGradientMatchesFiniteDifferences) {
     Depths d;
     std::vector<double> gradient(29);
     std::vector<signed char> sign(29);
     const auto loss = [&](const signed char *held, signed char *taken, double *out) {
         return reference_depth_loss(d.depth.data(), d.target.data(), d.mask.data(), 29, held, taken, out);
     };
-    loss(nullptr, sign.data(), gradient.data());
+    const double value = loss(nullptr, sign.data(), gradient.data());
     GroupError error;
+    double sum = 0, n = 0;
     for (size_t i = 0; i < 29; i++) {
+        if (d.counts(i)) sum += std::abs(d.depth[i] - static_cast<double>(d.target[i])), n++;
         error.add(gradient[i],
                   derivative([&] { return loss(sign.data(), nullptr, nullptr); }, d.depth[i], 1e-3));
         EXPECT_EQ(gradient[i] == 0, !d.counts(i) || i == 2) << i;
     }
+    EXPECT_NEAR(value, sum / n, 1e-15);
     EXPECT_LE(error.relative(), max_gradient_error);
 }
 

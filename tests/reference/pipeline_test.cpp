@@ -26,8 +26,7 @@ class Base {
     explicit Base(const Case &c)
         : scene(reference_scene_seen_by(c.model, c.seed, c.count, c.stored, c.width, c.height)),
           alpha_weight(random_weights(static_cast<size_t>(c.width * c.height), 7)),
-          depth_weight(random_weights(static_cast<size_t>(c.width * c.height), 8)),
-          mean2d_gradient(static_cast<size_t>(2 * c.count)) {
+          depth_weight(random_weights(static_cast<size_t>(c.width * c.height), 8)) {
         for (double &w : alpha_weight) w /= c.width * c.height;
         for (double &w : depth_weight) w /= c.width * c.height;
         reference_scene_precompute(&scene, c.color, c.covariance);
@@ -40,7 +39,6 @@ class Base {
         outputs.image = reference_image_create(c.width, c.height);
         outputs.gradients = reference_gaussians_create(c.count, c.stored);
         reference_gaussians_extend(&outputs.gradients, c.color, c.covariance);
-        outputs.mean2d_gradient = mean2d_gradient.data();
         outputs.camera_gradient = &camera_gradient;
         reference_pipeline(&problem, nullptr, &decisions, &outputs);
     }
@@ -61,7 +59,7 @@ class Base {
     }
 
     reference_scene scene;
-    std::vector<double> alpha_weight, depth_weight, mean2d_gradient;
+    std::vector<double> alpha_weight, depth_weight;
     reference_camera_gradient camera_gradient = {};
     reference_problem problem{};
     reference_decisions decisions{};
@@ -143,48 +141,5 @@ INSTANTIATE_TEST_SUITE_P(
                 : info.param.model == GS_ORTHO ? "Ortho"
                                                : "");
     });
-
-TEST(Pipeline, HeldDecisionsGiveTheFreeResultAtTheBasePoint) {
-    const Base base({56, 3 * REFERENCE_KIND_CYCLE, 3, 3, 50, 35});
-    reference_outputs held{};
-    std::vector<double> mean2d_gradient(base.mean2d_gradient.size());
-    held.image = reference_image_create(50, 35);
-    held.gradients = reference_gaussians_create(base.scene.gaussians.count, 3);
-    held.mean2d_gradient = mean2d_gradient.data();
-    reference_pipeline(&base.problem, &base.decisions, nullptr, &held);
-    EXPECT_EQ(held.objective, base.outputs.objective);
-    EXPECT_EQ(held.value.loss, base.outputs.value.loss);
-    EXPECT_TRUE(std::equal(held.image.color, held.image.color + 3 * 50 * 35, base.outputs.image.color));
-    EXPECT_TRUE(std::equal(held.gradients.mean,
-                           held.gradients.mean + reference_gaussians_values(&held.gradients),
-                           base.outputs.gradients.mean));
-    EXPECT_EQ(mean2d_gradient, base.mean2d_gradient);
-    reference_image_destroy(&held.image);
-    reference_gaussians_destroy(&held.gradients);
-}
-
-// Moving the principal point moves every splat's mean alike, and nothing else as long as no ratio is held at
-// a bound.
-TEST(Pipeline, MeanGradientIsInUnitsOfHalfTheImage) {
-    Base base({57, REFERENCE_KIND_CYCLE, 1, 1, 34, 22});
-    for (int64_t i = 0; i < base.scene.gaussians.count; i++)
-        for (signed char &clamped : base.decisions.splats[i].ratio_clamped) clamped = 0;
-    reference_outputs value{};
-    value.mean2d_gradient = base.mean2d_gradient.data();
-    reference_pipeline(&base.problem, &base.decisions, nullptr, &value);
-    double sum[2] = {0, 0};
-    for (size_t k = 0; k < base.mean2d_gradient.size(); k++) sum[k % 2] += base.mean2d_gradient[k];
-    const double d_cx = derivative([&] { return base.held_objective(); }, base.scene.camera.cx, 0.005);
-    const double d_cy = derivative([&] { return base.held_objective(); }, base.scene.camera.cy, 0.005);
-    EXPECT_NEAR(sum[0] / (d_cx * 34 / 2), 1, max_gradient_error);
-    EXPECT_NEAR(sum[1] / (d_cy * 22 / 2), 1, max_gradient_error);
-}
-
-TEST(Pipeline, WithoutGaussiansShowsTheBackground) {
-    const Base base({58, 0, 0, 0, 20, 9});
-    for (int k = 0; k < 20 * 9; k++)
-        for (int c = 0; c < 3; c++)
-            EXPECT_EQ(base.outputs.image.color[c * 20 * 9 + k], base.scene.background[c]);
-}
 
 } // namespace

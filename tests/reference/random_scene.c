@@ -87,68 +87,55 @@ reference_kind reference_kind_of(int64_t i) {
     return i % 2 == 0 ? REFERENCE_ORDINARY : odd[i / 2 % (REFERENCE_KIND_CYCLE / 2)];
 }
 
+// What sets a kind apart from the ordinary: ranges, {0, 0} where it is as they are.
+typedef struct range {
+    double low, high;
+} range;
+static const struct {
+    range depth, column, row, log_scale, logit;
+    int flat_axes;
+} kinds[REFERENCE_KINDS] = {
+    [REFERENCE_OPAQUE] = {.column = {0.3, 0.7}, .row = {0.3, 0.7}, .log_scale = {-1, 0.3}, .logit = {4.5, 9}},
+    [REFERENCE_CLAMPED] = {.log_scale = {0, 1}},
+    [REFERENCE_NEEDLE] = {.log_scale = {-0.5, 1}, .flat_axes = 2},
+    [REFERENCE_FLAT] = {.flat_axes = 1},
+    [REFERENCE_HUGE] = {.depth = {5, 9}, .log_scale = {0.5, 2}},
+    [REFERENCE_TINY] = {.log_scale = {-9, -6}},
+    [REFERENCE_CLOSE] = {.depth = {0.25, 0.6}, .log_scale = {-4, -2}},
+    [REFERENCE_FAINT] = {.logit = {-5.3, -4.5}},
+    [REFERENCE_TRANSPARENT] = {.logit = {-8, -5.6}},
+    [REFERENCE_BEHIND] = {.depth = {-2, 0.19}},
+    [REFERENCE_OFF_SCREEN] = {.column = {2, 4}},
+};
+
+static void draw(uint64_t *state, range of, double *value) {
+    if (of.low != 0 || of.high != 0) *value = uniform(state, of.low, of.high);
+}
+
+// Beside the image on one side or the other.
+static double beside(uint64_t *state) {
+    return next(state) % 2 ? uniform(state, 1.2, 1.5) : uniform(state, -0.5, -0.2);
+}
+
 static void random_gaussian(uint64_t *state, const reference_camera *camera,
                             const reference_gaussians *gaussians, int64_t i) {
+    const reference_kind kind = reference_kind_of(i);
     // The camera's frame: depth, and pixel in widths and heights of the image. A log-scale of -3 .. -0.7 at
     // depth 4 is about 1% to 10% of the image's width.
     double depth = uniform(state, 2, 6), column = uniform(state, 0, 1), row = uniform(state, 0, 1);
-    double low = -3, high = -0.7, logit = uniform(state, -2, 4);
-    int flat_axes = 0, zero_quaternion = 0;
-    switch (reference_kind_of(i)) {
-    case REFERENCE_OPAQUE:
-        column = uniform(state, 0.3, 0.7);
-        row = uniform(state, 0.3, 0.7);
-        low = -1;
-        high = 0.3;
-        logit = uniform(state, 4.5, 9);
-        break;
-    case REFERENCE_CLAMPED:
-        column = next(state) % 2 ? uniform(state, 1.2, 1.5) : uniform(state, -0.5, -0.2);
-        if (next(state) % 2) row = next(state) % 2 ? uniform(state, 1.2, 1.5) : uniform(state, -0.5, -0.2);
-        low = 0;
-        high = 1;
-        break;
-    case REFERENCE_NEEDLE:
-        flat_axes = 2;
-        low = -0.5;
-        high = 1;
-        break;
-    case REFERENCE_FLAT:
-        flat_axes = 1;
-        break;
-    case REFERENCE_HUGE:
-        depth = uniform(state, 5, 9);
-        low = 0.5;
-        high = 2;
-        break;
-    case REFERENCE_TINY:
-        low = -9;
-        high = -6;
-        break;
-    case REFERENCE_CLOSE:
-        depth = uniform(state, 0.25, 0.6);
-        low = -4;
-        high = -2;
-        break;
-    case REFERENCE_FAINT:
-        logit = uniform(state, -5.3, -4.5);
-        break;
-    case REFERENCE_TRANSPARENT:
-        logit = uniform(state, -8, -5.6);
-        break;
-    case REFERENCE_BEHIND:
-        depth = uniform(state, -2, 0.19);
-        if (camera->model == GS_FISHEYE && depth < 0) depth *= -0.09; // it looks backwards as well
-        break;
-    case REFERENCE_OFF_SCREEN:
-        column = uniform(state, 2, 4);
-        break;
-    case REFERENCE_ZERO_QUATERNION:
-        zero_quaternion = 1;
-        break;
-    default:
-        break;
+    double logit = uniform(state, -2, 4);
+    const range usual = {-3, -0.7}, own = kinds[kind].log_scale;
+    const range log_scale = own.low != 0 || own.high != 0 ? own : usual;
+    draw(state, kinds[kind].depth, &depth);
+    draw(state, kinds[kind].column, &column);
+    draw(state, kinds[kind].row, &row);
+    draw(state, kinds[kind].logit, &logit);
+    if (kind == REFERENCE_CLAMPED) {
+        column = beside(state);
+        if (next(state) % 2) row = beside(state);
     }
+    // A fisheye looks backwards as well.
+    if (kind == REFERENCE_BEHIND && camera->model == GS_FISHEYE && depth < 0) depth *= -0.09;
 
     double from_camera[3];
     direction_at(camera, column, row, from_camera);
@@ -160,11 +147,12 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
         double mean = 0;
         for (int r = 0; r < 3; r++) mean += camera->rotation[3 * r + c] * from_camera[r];
         gaussians->mean[3 * i + c] = as_float(mean);
-        gaussians->log_scale[3 * i + c] = c < flat_axes ? -12 : uniform(state, low, high);
+        gaussians->log_scale[3 * i + c] =
+            c < kinds[kind].flat_axes ? -12 : uniform(state, log_scale.low, log_scale.high);
     }
     double q[4];
     random_quaternion(state, q);
-    const double length = zero_quaternion ? 0 : uniform(state, 0.3, 3);
+    const double length = kind == REFERENCE_ZERO_QUATERNION ? 0 : uniform(state, 0.3, 3);
     for (int k = 0; k < 4; k++) gaussians->quaternion[4 * i + k] = as_float(length * q[k]);
     gaussians->opacity_logit[i] = logit;
     const int stored = 3 * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);

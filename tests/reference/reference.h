@@ -118,9 +118,8 @@ void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i
 // The upper triangle of Gaussian i's covariance in the world's frame: xx, xy, xz, yy, yz, zz.
 void reference_covariance(const reference_gaussians *gaussians, int64_t i, double upper[6]);
 
-// The basis Y_k of docs/developers/math.md and its derivatives by (x, y, z), each as a polynomial in the three.
-// direction need not have length one. gradient may be NULL.
-void reference_sh_basis(const double direction[3], double basis[16], double gradient[16][3]);
+// The basis Y_k of docs/developers/math.md. direction: a unit vector.
+void reference_sh_basis(const double direction[3], double basis[16]);
 
 // ---- bin ----
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The reference's lists and blending by hand-made cases, its adjoint against finite differences.
-#include "conic.h"
 #include "finite_difference.h"
 
 #include <gtest/gtest.h>
 
-#include <limits>
 
 namespace {
 
@@ -37,7 +35,16 @@ class Projected {
         out.ranges = &ranges, out.width = width, out.height = height;
         out.background = scene.background, out.held = held, out.normalize_depth = normalize_depth;
         out.inverse_depth = inverse_depth;
+        if (channels > 0)
+            out.channels = channels, out.color = color.data(), out.background = background.data();
         return out;
+    }
+    // Gives the splats colours of so many channels.
+    void give_channels(int count) {
+        channels = count;
+        color = random_weights(splats.size() * static_cast<size_t>(count), 7);
+        reference_image_destroy(&image);
+        image = reference_image_of_channels(count, width, height);
     }
     void render(const uint8_t *held, uint8_t *taken) {
         const reference_blend all = blend(held);
@@ -49,7 +56,8 @@ class Projected {
     gs_tile_ranges ranges{};
     reference_image image;
     std::vector<uint8_t> tape;
-    int width, height, normalize_depth = 0, inverse_depth = 0;
+    int width, height, normalize_depth = 0, inverse_depth = 0, channels = 0;
+    std::vector<double> color, background = random_weights(5, 8); // of given channels
 };
 
 bool same_image(const reference_image &a, const reference_image &b, size_t pixels) {
@@ -84,74 +92,6 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
     reference_render(&blend, nullptr, &image);
     EXPECT_TRUE(same_image(p.image, image, p.pixels()));
     reference_image_destroy(&image);
-}
-
-TEST(Bin, ListsAreExact) {
-    Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
-    std::vector<uint8_t> seen_somewhere(p.splats.size());
-    for (int tile = 0; tile < p.ranges.tiles_x * p.ranges.tiles_y; tile++) {
-        std::vector<uint8_t> listed(p.splats.size());
-        for (int64_t k = p.ranges.tile_begin[tile]; k < p.ranges.tile_begin[tile + 1]; k++)
-            listed[p.ranges.splat_index[k]] = seen_somewhere[p.ranges.splat_index[k]] = 1;
-        for (size_t i = 0; i < p.splats.size(); i++) {
-            const double reach = reference_reach(&p.splats[i], p.width, p.height, tile % p.ranges.tiles_x,
-                                                 tile / p.ranges.tiles_x);
-            EXPECT_EQ(listed[i], reach >= 1.0 / 255) << "splat " << i << " in tile " << tile;
-        }
-    }
-    for (size_t i = 0; i < p.splats.size(); i++)
-        if (reference_kind_of(static_cast<int64_t>(i)) == REFERENCE_OFF_SCREEN) {
-            EXPECT_TRUE(p.splats[i].decisions.visible);
-            EXPECT_FALSE(seen_somewhere[i]);
-        }
-}
-
-// Beside pixels four times as fine.
-TEST(Bin, TheReachOfAnAreaIsThatOfFinePixels) {
-    Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
-    int larger = 0;
-    for (const reference_splat &splat : p.splats)
-        for (int tile = 0; tile < p.ranges.tiles_x * p.ranges.tiles_y; tile++) {
-            const int x0 = tile % p.ranges.tiles_x * GS_TILE_SIZE,
-                      y0 = tile / p.ranges.tiles_x * GS_TILE_SIZE;
-            const int columns = std::min(int(GS_TILE_SIZE), p.width - x0) - 1,
-                      rows = std::min(int(GS_TILE_SIZE), p.height - y0) - 1;
-            const double area =
-                reference_area_reach(&splat, p.width, p.height, x0 / GS_TILE_SIZE, y0 / GS_TILE_SIZE);
-            const double centres =
-                reference_reach(&splat, p.width, p.height, x0 / GS_TILE_SIZE, y0 / GS_TILE_SIZE);
-            EXPECT_GE(area, centres * (1 - 1e-12));
-            if (!splat.decisions.visible || area < 1e-3) continue;
-            const conic k = conic_of(&splat);
-            double nearest = INFINITY;
-            for (int y = 0; y <= 4 * rows; y++)
-                for (int x = 0; x <= 4 * columns; x++)
-                    nearest = std::min(nearest, half_square(&k, x0 + 0.5 + x / 4.0 - splat.mean[0],
-                                                            y0 + 0.5 + y / 4.0 - splat.mean[1]));
-            const double fine = splat.opacity * std::exp(-nearest);
-            EXPECT_GE(area, fine * (1 - 1e-12));
-            // Half a step away at most: q changes by gradient times step and curvature.
-            const double step = std::sqrt(2.0) / 8, curvature = k.xx + k.yy;
-            EXPECT_LE(std::log(area / fine),
-                      std::sqrt(2 * curvature * nearest) * step + curvature * step * step);
-            larger += area > centres * 1.001;
-        }
-    EXPECT_GT(larger, 0);
-}
-
-TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {
-    std::vector<reference_splat> splats(5);
-    for (size_t i = 0; i < splats.size(); i++) {
-        splats[i].mean[0] = splats[i].mean[1] = 2;
-        splats[i].covariance[0] = splats[i].covariance[2] = 4;
-        splats[i].opacity = 0.5;
-        splats[i].depth = i == 3 ? 1 : 2;
-        splats[i].decisions.visible = i != 1;
-    }
-    gs_tile_ranges ranges = reference_bin(splats.data(), 5, 4, 4);
-    const std::vector<uint32_t> expected = {3, 0, 2, 4};
-    EXPECT_EQ(std::vector<uint32_t>(ranges.splat_index, ranges.splat_index + ranges.isects), expected);
-    reference_lists_destroy(&ranges);
 }
 
 // Splats centred on the only pixel of an image of 1 by 1, one behind the other.
@@ -218,14 +158,6 @@ TEST(Render, CutsAndStops) {
     EXPECT_NEAR(s.image.margin[0], 1 - 0.985 / 0.99, 1e-12);
 }
 
-TEST(Render, WithoutSplatsShowsTheBackground) {
-    const Stack s({});
-    EXPECT_EQ(s.image.color[1], 0.8);
-    EXPECT_EQ(s.image.transmittance[0], 1);
-    EXPECT_EQ(s.image.n_contrib[0], 0u);
-    EXPECT_EQ(s.image.margin[0], std::numeric_limits<double>::infinity());
-}
-
 TEST(Render, SumsDepthsAndFindsTheMedian) {
     const Stack s({0.4, 0.003, 0.25, 0.2});
     const double sum = 0.4 * 1 + 0.6 * 0.25 * 3 + 0.45 * 0.2 * 4, left = 0.6 * 0.75 * 0.8;
@@ -236,16 +168,18 @@ TEST(Render, SumsDepthsAndFindsTheMedian) {
     EXPECT_NEAR(normalized.image.depth[0], sum / (1 - left), 1e-15);
     EXPECT_EQ(Stack({0.5}).image.median_depth[0], 1);
     EXPECT_EQ(Stack({0.4}).image.median_depth[0], 0);
-    EXPECT_EQ(Stack({}, 1).image.depth[0], 0);
     const double inverse_sum = 0.4 / 1 + 0.6 * 0.25 / 3 + 0.45 * 0.2 / 4;
     const Stack inverse({0.4, 0.003, 0.25, 0.2}, 0, 1), both({0.4, 0.003, 0.25, 0.2}, 1, 1);
     EXPECT_NEAR(inverse.image.depth[0], inverse_sum, 1e-15);
     EXPECT_EQ(inverse.image.median_depth[0], 3);
     EXPECT_NEAR(both.image.depth[0], inverse_sum / (1 - left), 1e-15);
-    EXPECT_EQ(Stack({}, 1, 1).image.depth[0], 0);
+    const Stack none({}, 1, 1);
+    EXPECT_EQ(none.image.depth[0], 0);
+    EXPECT_EQ(none.image.color[1], 0.8);
+    EXPECT_EQ(none.image.n_contrib[0], 0u);
 }
 
-TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
+TEST(Render, ReplayObeysTheTape) {
     Projected p(23, 4 * REFERENCE_KIND_CYCLE, 37, 53);
     p.render(nullptr, p.tape.data());
     reference_image replayed = reference_image_create(p.width, p.height);
@@ -255,19 +189,8 @@ TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
     EXPECT_TRUE(same_image(p.image, replayed, p.pixels()));
     EXPECT_TRUE(std::equal(p.image.n_contrib, p.image.n_contrib + p.pixels(), replayed.n_contrib));
     EXPECT_EQ(p.tape, again);
-    reference_image_destroy(&replayed);
-}
-
-TEST(Render, ReplayObeysTheTape) {
-    Projected p(24, 2 * REFERENCE_KIND_CYCLE, 20, 20);
-    p.render(nullptr, p.tape.data());
     // The first pixel that counted something now skips its first splat.
-    size_t at = 0;
-    while (at < p.tape.size() && p.tape[at] != REFERENCE_COUNTED) at++;
-    ASSERT_LT(at, p.tape.size());
-    p.tape[at] = REFERENCE_SKIPPED;
-    reference_image replayed = reference_image_create(p.width, p.height);
-    const reference_blend blend = p.blend(p.tape.data());
+    *std::find(p.tape.begin(), p.tape.end(), REFERENCE_COUNTED) = REFERENCE_SKIPPED;
     reference_render(&blend, nullptr, &replayed);
     size_t different = 0;
     for (size_t k = 0; k < p.pixels(); k++)
@@ -276,31 +199,44 @@ TEST(Render, ReplayObeysTheTape) {
     reference_image_destroy(&replayed);
 }
 
-// With a depth, as it is and normalised, and with its inverse.
+// With a depth, as it is and normalised, and with its inverse; and of given channels.
 TEST(Render, AdjointMatchesFiniteDifferences) {
     int decisions[4] = {};
     GroupError errors[REFERENCE_KINDS][5]; // mean, covariance, log opacity, colour, depth
     const char *const name[5] = {"mean", "covariance", "log opacity", "color", "depth"};
-    for (const int form : {0, 1, 2, 3}) {
-        Projected p(form % 2 ? 12 : 6, REFERENCE_KIND_CYCLE, 37, 21);
-        p.normalize_depth = form % 2, p.inverse_depth = form / 2;
+    const struct {
+        uint64_t seed;
+        int normalize, inverse, channels;
+    } forms[] = {{6, 0, 0, 0}, {12, 1, 0, 0}, {6, 0, 1, 0}, {12, 1, 1, 0}, {6, 0, 0, 1}, {6, 0, 0, 5}};
+    for (const auto &form : forms) {
+        Projected p(form.seed, REFERENCE_KIND_CYCLE, 37, 21);
+        p.normalize_depth = form.normalize, p.inverse_depth = form.inverse;
+        if (form.channels > 0) p.give_channels(form.channels);
         p.render(nullptr, p.tape.data());
         for (const uint8_t decision : p.tape) decisions[decision]++;
-        const std::vector<double> weights = random_weights(5 * p.pixels(), 5);
+        const size_t pixels = p.pixels(),
+                     values = static_cast<size_t>(form.channels ? form.channels : 3) * pixels;
+        const std::vector<double> weights = random_weights(values + 2 * pixels, 5);
         auto objective = [&] {
             p.render(p.tape.data(), nullptr);
             double sum = 0;
-            for (size_t k = 0; k < 3 * p.pixels(); k++) sum += weights[k] * p.image.color[k];
-            for (size_t k = 0; k < p.pixels(); k++)
-                sum += weights[3 * p.pixels() + k] * (1 - p.image.transmittance[k]) +
-                       weights[4 * p.pixels() + k] * p.image.depth[k];
+            for (size_t k = 0; k < values; k++) sum += weights[k] * p.image.color[k];
+            for (size_t k = 0; k < pixels; k++)
+                sum += weights[values + k] * (1 - p.image.transmittance[k]) +
+                       weights[values + pixels + k] * p.image.depth[k];
             return sum;
         };
         std::vector<reference_splat_gradient> gradients(p.splats.size());
+        std::vector<double> color_gradients(p.color.size());
         const reference_blend blend = p.blend(p.tape.data());
-        const reference_image_gradient d_image = {weights.data(), weights.data() + 3 * p.pixels(),
-                                                  weights.data() + 4 * p.pixels()};
-        reference_render_backward(&blend, &d_image, gradients.data(), nullptr);
+        const reference_image_gradient d_image = {weights.data(), weights.data() + values,
+                                                  weights.data() + values + pixels};
+        reference_render_backward(&blend, &d_image, gradients.data(),
+                                  form.channels > 0 ? color_gradients.data() : nullptr);
+        GroupError of_channels;
+        for (size_t k = 0; k < p.color.size(); k++)
+            of_channels.add(color_gradients[k], derivative(objective, p.color[k], 0.01));
+        EXPECT_TRUE(form.channels == 0 || of_channels.relative() <= max_gradient_error) << form.channels;
         std::vector<uint8_t> listed(p.splats.size());
         for (int64_t k = 0; k < p.ranges.isects; k++) listed[p.ranges.splat_index[k]] = 1;
         for (size_t i = 0; i < p.splats.size(); i++) {
@@ -325,7 +261,8 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
                 error[1].add(g.covariance[k], derivative(objective, splat.covariance[k], covariance_step[k]));
             error[2].add(g.log_opacity,
                          splat.opacity * derivative(objective, splat.opacity, 0.003 * splat.opacity));
-            for (int k = 0; k < 3; k++) error[3].add(g.color[k], derivative(objective, splat.color[k], 0.01));
+            for (int k = 0; k < 3; k++) // 0 with given channels
+                error[3].add(g.color[k], derivative(objective, splat.color[k], 0.01));
             error[4].add(g.depth, derivative(objective, splat.depth, 0.003 * splat.depth));
         }
     }
@@ -336,50 +273,6 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
         for (int group = 0; group < 5; group++)
             EXPECT_LE(errors[kind][group].relative(), max_gradient_error)
                 << name[group] << " of kind " << kind;
-}
-
-TEST(Render, AdjointOfGivenChannelsMatchesFiniteDifferences) {
-    for (const int channels : {1, 5}) {
-        Projected p(6, REFERENCE_KIND_CYCLE, 37, 21);
-        std::vector<double> color = random_weights(p.splats.size() * static_cast<size_t>(channels), 7);
-        const std::vector<double> background = random_weights(5, 8);
-        const std::vector<double> weights = random_weights(5 * p.pixels(), 9);
-        const auto values = static_cast<size_t>(channels) * p.pixels();
-        reference_image image = reference_image_of_channels(channels, p.width, p.height);
-        const auto blend = [&](const uint8_t *held) {
-            reference_blend all = p.blend(held);
-            all.channels = channels, all.color = color.data(), all.background = background.data();
-            return all;
-        };
-        const reference_blend free = blend(nullptr), held = blend(p.tape.data());
-        reference_render(&free, p.tape.data(), &image);
-        auto objective = [&] {
-            reference_render(&held, nullptr, &image);
-            double sum = 0;
-            for (size_t k = 0; k < values; k++) sum += weights[k] * image.color[k];
-            return sum;
-        };
-        std::vector<reference_splat_gradient> gradients(p.splats.size());
-        std::vector<double> color_gradients(color.size());
-        const reference_image_gradient d_image = {weights.data(), nullptr, nullptr};
-        reference_render_backward(&held, &d_image, gradients.data(), color_gradients.data());
-        GroupError mean_error, color_error;
-        for (size_t i = 0; i < p.splats.size(); i++) {
-            reference_splat &splat = p.splats[i];
-            const double determinant =
-                splat.covariance[0] * splat.covariance[2] - splat.covariance[1] * splat.covariance[1];
-            if (splat.decisions.visible)
-                mean_error.add(gradients[i].mean[0],
-                               derivative(objective, splat.mean[0],
-                                          0.003 * std::sqrt(determinant / splat.covariance[2])));
-            EXPECT_EQ(gradients[i].color[0], 0);
-        }
-        for (size_t k = 0; k < color.size(); k++)
-            color_error.add(color_gradients[k], derivative(objective, color[k], 0.01));
-        EXPECT_LE(mean_error.relative(), max_gradient_error) << channels;
-        EXPECT_LE(color_error.relative(), max_gradient_error) << channels;
-        reference_image_destroy(&image);
-    }
 }
 
 // One pixel's part of the gradient is the gradient of a loss of that pixel alone.
@@ -411,66 +304,6 @@ TEST(Render, AbsoluteSumsAreThoseOfSinglePixels) {
     }
     EXPECT_LE(error.relative(), 1e-12);
     EXPECT_GT(less, 10);
-}
-
-TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
-    constexpr int width = 12, height = 9, pixels = width * height;
-    reference_splat splat{};
-    splat.mean[0] = 5.3;
-    splat.mean[1] = 4.1;
-    splat.covariance[0] = 7;
-    splat.covariance[1] = -3;
-    splat.covariance[2] = 4;
-    splat.opacity = 0.8;
-    const double color[3] = {0.2, 0.6, 0.9}, background[3] = {0.5, 0.1, 0.4};
-    std::copy_n(color, 3, splat.color);
-    splat.depth = 1.5;
-    splat.decisions.visible = 1;
-    gs_tile_ranges ranges = reference_bin(&splat, 1, width, height);
-    const std::vector<double> weights = random_weights(5 * pixels, 6);
-    reference_splat_gradient gradient;
-    reference_blend blend{};
-    blend.splats = &splat, blend.count = 1, blend.ranges = &ranges;
-    blend.width = width, blend.height = height, blend.background = background;
-    const reference_image_gradient d_image = {weights.data(), weights.data() + 3 * pixels,
-                                              weights.data() + 4 * pixels};
-    reference_render_backward(&blend, &d_image, &gradient, nullptr);
-    double splat_grad[GS_SPLAT_GRAD_STRIDE];
-    reference_splat_grad(&splat, &gradient, splat_grad);
-
-    // L = chol(inverse covariance), scaled so that alpha = opacity 2^-|e|^2.
-    const double determinant = 7 * 4 - 3 * 3, xx = 4 / determinant, xy = 3 / determinant,
-                 yy = 7 / determinant;
-    const double unit = std::sqrt(1 / std::log(2.0) / 2), l0 = std::sqrt(xx), l1 = xy / l0,
-                 l2 = std::sqrt(yy - l1 * l1);
-    double expected[GS_SPLAT_GRAD_STRIDE] = {};
-    for (int k = 0; k < pixels; k++) {
-        const double dx = k % width + 0.5 - 5.3, dy = k / width + 0.5 - 4.1;
-        const double e[2] = {unit * (l0 * dx + l1 * dy), unit * l2 * dy};
-        const double alpha = 0.8 * std::exp2(-e[0] * e[0] - e[1] * e[1]);
-        if (alpha < 1.0 / 255) continue;
-        double h = weights[static_cast<size_t>(3 * pixels + k)];
-        for (int c = 0; c < 3; c++) {
-            const double w = weights[static_cast<size_t>(c * pixels + k)];
-            h += w * (color[c] - background[c]);
-            expected[c] += alpha * w;
-        }
-        const double d_depth = weights[static_cast<size_t>(4 * pixels + k)];
-        h = (h + 1.5 * d_depth) * alpha;
-        const double row = std::hypot(l1, l2);
-        const double terms[9] = {h,
-                                 h * e[0],
-                                 h * e[1],
-                                 h * e[0] * e[0],
-                                 h * e[0] * e[1],
-                                 h * e[1] * e[1],
-                                 alpha * d_depth,
-                                 std::fabs(h * e[0]),
-                                 std::fabs(h * (l1 * e[0] + l2 * e[1]) / row)};
-        for (int m = 0; m < 9; m++) expected[3 + m] += terms[m];
-    }
-    for (int m = 0; m < GS_SPLAT_GRAD_STRIDE; m++) EXPECT_NEAR(splat_grad[m], expected[m], 1e-12) << m;
-    reference_lists_destroy(&ranges);
 }
 
 } // namespace

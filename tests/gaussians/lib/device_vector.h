@@ -27,6 +27,10 @@ class device_vector {
     device_vector &operator=(const device_vector &) = delete;
 
     T *data() const { return memory; }
+    void fill(T value) const {
+        const std::vector<T> values(size, value);
+        device_upload(memory, values.data(), size * sizeof(T));
+    }
     std::vector<T> read() const { return downloaded(memory, size); }
 
   private:

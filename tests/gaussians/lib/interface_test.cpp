@@ -10,37 +10,28 @@
 
 namespace {
 
-const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
-
 TEST(Interface, ForwardMakesRoomForPairsThatDoNotFit) {
     const kernel_frame stages(some_scene);
     const int64_t isects = stages.view.ranges.isects;
-    const device_vector<float> color(size_t(3 * stages.pixels()));
-    const device_vector<uint32_t> n_contrib(size_t(stages.pixels()));
     for (const int64_t missing : {int64_t(1), isects}) {
-        own_view view(stages.view);
-        view.ranges = {}, view.splats = NULL, view.image = {};
-        view.image.color = color.data(), view.image.n_contrib = n_contrib.data();
-        view.memory.isect_capacity = isects - missing;
-        ASSERT_GS_OK(gs_forward(&view, NULL));
-        EXPECT_EQ(view.isects_needed, isects);
-        EXPECT_EQ(view.memory.isect_capacity, isects + isects / 4);
-        EXPECT_EQ(color.read(), stages.color.read());
-        EXPECT_EQ(n_contrib.read(), stages.n_contrib.read());
+        view_step step(stages);
+        step.view.memory.isect_capacity = isects - missing;
+        ASSERT_GS_OK(gs_forward(&step.view, NULL));
+        EXPECT_EQ(step.view.isects_needed, isects);
+        EXPECT_EQ(step.view.memory.isect_capacity, isects + isects / 4);
+        EXPECT_EQ(step.color(), stages.color.read());
+        EXPECT_EQ(downloaded(step.view.image.n_contrib, size_t(step.pixels)), stages.n_contrib.read());
     }
 }
 
 TEST(Interface, ViewsThatCannotBeAreRefused) {
     const kernel_frame stages(some_scene);
     const device_vector<float> color_gradient(std::vector<float>(size_t(3 * stages.pixels())));
-    const device_vector<gs_splat_grad> splat_grad(size_t(some_scene.count));
-    const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
-    gs_gradient gradient = {};
-    gradient.color = color_gradient.data(), gradient.splat_grad = splat_grad.data();
-    gradient.gaussians = *gradients.get();
-    own_view view(stages.view);
-    view.ranges = {}, view.splats = NULL, view.image = {};
-    const auto backward = [&] { return gs_backward(&view, &gradient, {DISTWAR_BFLY, 0}, NULL); };
+    view_step step(stages);
+    gs_view &view = step.view;
+    step.gradient.color = color_gradient.data();
+    view.splats = NULL;
+    const auto backward = [&] { return gs_backward(&view, &step.gradient, {DISTWAR_BFLY, 0}, NULL); };
     expect_refused(gs_forward(NULL, NULL), "gs_forward: view must be given");
     expect_refused(gs_project(&view, NULL), "gs_project: splats");
     expect_refused(backward(), "gs_render_backward: the view has no lists");
@@ -109,60 +100,29 @@ TEST(Interface, APassThatIsReservedAllocatesNothing) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
         const kernel_frame stages(some_scene);
         filled_context context;
-        own_view view(stages.view, context);
-        view.splats = NULL, view.image = {}, view.ranges = {};
+        view_step step(stages, context);
+        gs_view &view = step.view;
+        view.splats = NULL;
         ASSERT_GS_OK(gs_reserve(&view, strategy, stages.view.ranges.isects, context));
         const int before = context.allocations;
         EXPECT_EQ(before, 2);
-        const size_t pixels = size_t(stages.pixels());
-        const device_vector<float> d_color(3 * pixels);
-        const device_vector<uint8_t> target(3 * pixels);
+        const size_t values = size_t(3 * step.pixels);
+        const device_vector<float> d_color(values);
+        const device_vector<uint8_t> target(values);
         const device_vector<double> result(3);
-        const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(some_scene.count));
-        const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
         ASSERT_GS_OK(gs_forward(&view, context));
         const gs_loss_image image =
             loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
                        result.data(), d_color.data());
         EXPECT_GS_OK(gs_loss(&image, 1, context));
-        gs_gradient gradient = {};
-        gradient.color = d_color.data(), gradient.splat_grad = splat_grad.data();
-        gradient.gaussians = *gradients.get();
-        EXPECT_GS_OK(gs_backward(&view, &gradient, {strategy, 0}, context));
+        step.gradient.color = d_color.data();
+        step.backward({strategy, 0});
         EXPECT_EQ(context.allocations, before);
         expect_refused(gs_reserve(&view, DISTWAR_CUB, 1, context),
                        "gs_reserve: strategy cub is not supported");
         EXPECT_EQ(gs_reserve(NULL, strategy, 1, context), GS_INVALID_ARGUMENT);
     }
 }
-
-// One Gaussian in front of a camera of 32 x 32 pixels.
-struct one_gaussian {
-    one_gaussian() : values(reference_gaussians_create(1, 1)) {
-        values.mean[2] = 5;
-        values.quaternion[0] = 1;
-        values.opacity_logit[0] = 1;
-    }
-    ~one_gaussian() { reference_gaussians_destroy(&values); }
-    gs_splat seen() const {
-        const device_gaussians gaussians(values);
-        const device_vector<gs_splat> splats(1);
-        const gs_view view = view_of(*gaussians.get(), splats.data());
-        EXPECT_GS_OK(gs_project(&view, NULL));
-        return splats.read()[0];
-    }
-    gs_view view_of(const gs_gaussians &gaussians, gs_splat *splats) const {
-        gs_view view = {};
-        view.gaussians = gaussians;
-        view.camera = camera;
-        view.sh_degree_used = 1;
-        view.splats = splats;
-        return view;
-    }
-    reference_gaussians values;
-    gs_camera camera = {32,        32,   30,         30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                        {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
-};
 
 TEST(Interface, AScaleModifierMultipliesEveryScale) {
     one_gaussian one;
@@ -240,17 +200,18 @@ TEST(Interface, MissingArraysAreNamed) {
         const gs_view view = one.view_of(g, splats.data());
         return gs_project(&view, NULL);
     };
-    const auto missing = [&](float *gs_gaussians::*member, const char *name) {
+    const std::pair<float * gs_gaussians::*, const char *> arrays[] = {
+        {&gs_gaussians::mean, "mean"},
+        {&gs_gaussians::opacity_logit, "opacity_logit"},
+        {&gs_gaussians::log_scale, "log_scale"},
+        {&gs_gaussians::quaternion, "quaternion"},
+        {&gs_gaussians::sh, "sh"}};
+    for (const auto &[member, name] : arrays) {
         gs_gaussians g = *gaussians.get();
         g.*member = NULL;
         expect_refused(project(g), name);
         expect_refused(project(g), "gs_project: ");
-    };
-    missing(&gs_gaussians::mean, "mean");
-    missing(&gs_gaussians::opacity_logit, "opacity_logit");
-    missing(&gs_gaussians::log_scale, "log_scale");
-    missing(&gs_gaussians::quaternion, "quaternion");
-    missing(&gs_gaussians::sh, "sh");
+    }
 
     gs_gaussians g = *gaussians.get();
     g.color = g.covariance = given.data();

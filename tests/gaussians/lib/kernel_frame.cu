@@ -68,20 +68,33 @@ device_gaussians::device_gaussians(const reference_gaussians &values)
     : device_gaussians(values.count, values.sh_degree, values.color, values.covariance) {
     gaussians.scale_modifier = float(values.scale_modifier);
     gaussians.antialias = values.antialias;
+    upload(values);
+}
+
+// The arrays on the host, and a gs_gaussians that points to them.
+std::vector<std::vector<float>> device_gaussians::on_host(gs_gaussians *floats) const {
     std::vector<std::vector<float>> host;
-    gs_gaussians floats = gaussians;
+    *floats = gaussians;
     for (const auto &array : arrays) host.push_back(array->read());
-    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
+    for (size_t k = 0; k < host.size(); k++) floats->*members[k] = host[k].data();
+    return host;
+}
+
+void device_gaussians::upload(const reference_gaussians &values) const {
+    gs_gaussians floats;
+    const std::vector<std::vector<float>> host = on_host(&floats);
     reference_gaussians_to_floats(&values, &floats);
     for (size_t k = 0; k < host.size(); k++)
         device_upload(arrays[k]->data(), host[k].data(), host[k].size() * sizeof(float));
 }
 
+void device_gaussians::fill(float value) const {
+    for (const auto &array : arrays) array->fill(value);
+}
+
 reference_gaussians device_gaussians::read() const {
-    std::vector<std::vector<float>> host;
-    gs_gaussians floats = gaussians;
-    for (const auto &array : arrays) host.push_back(array->read());
-    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
+    gs_gaussians floats;
+    const std::vector<std::vector<float>> host = on_host(&floats);
     return reference_gaussians_from_floats(&floats);
 }
 
@@ -179,6 +192,49 @@ reference_blend kernel_frame::blend(const reference_decisions &held,
     out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
     out.inverse_depth = view.inverse_depth;
     return out;
+}
+
+view_step::view_step(const gs_view &like, const scene_choice &choice, gs_context *context)
+    : view(like, context), views(like.views.count > 0 ? like.views.count : 1),
+      pixels(int64_t(like.camera.width) * like.camera.height), gradients(choice),
+      splats(size_t(views * choice.count)), splat_grad(size_t(views * choice.count)),
+      mean2d(std::vector<float>(size_t(2 * views * choice.count), NAN)),
+      abs_mean2d(size_t(2 * views * choice.count)), camera(1) {
+    gradients.fill(NAN);
+    view.ranges = {}, view.image = {}, view.splats = splats.data();
+    gradient.splat_grad = splat_grad.data(), gradient.mean2d = mean2d.data();
+    gradient.gaussians = *gradients.get();
+}
+
+void view_step::set_moments(uint64_t seed) const {
+    set_moments(random_floats(seed, size_t(views * view.gaussians.count * GS_SPLAT_GRAD_STRIDE), -1, 1));
+}
+
+std::vector<group_error> group_errors(const reference_gaussians &got, const reference_gaussians &expected) {
+    const int64_t n = got.count, rows = (got.sh_degree + 1) * (got.sh_degree + 1);
+    std::vector<group_error> out;
+    const auto compare = [&out](const char *what, const double *a, const double *b, int64_t values) {
+        if (a) out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
+    };
+    compare("mean", got.mean, expected.mean, 3 * n);
+    compare("log_scale", got.log_scale, expected.log_scale, 3 * n);
+    compare("quaternion", got.quaternion, expected.quaternion, 4 * n);
+    compare("opacity_logit", got.opacity_logit, expected.opacity_logit, n);
+    compare("sh", got.sh, expected.sh, 3 * rows * n);
+    compare("color", got.color, expected.color, 3 * n);
+    compare("covariance", got.covariance, expected.covariance, 6 * n);
+    return out;
+}
+
+std::vector<group_error> group_errors(const gs_camera_gradient &got,
+                                      const reference_camera_gradient &expected) {
+    const auto error = [](const char *what, const float *a, const double *b, int values) {
+        return group_error{what, relative_norm({a, a + values}, {b, b + values})};
+    };
+    return {error("camera's matrix", got.matrix, expected.matrix, 12),
+            error("camera's rotation", got.se3_grad, expected.se3_grad, 3),
+            error("camera's translation", got.se3_grad + 3, expected.se3_grad + 3, 3),
+            error("camera's intrinsics", got.intrinsics, expected.intrinsics, 4)};
 }
 
 double relative_norm(const std::vector<double> &a, const std::vector<double> &b) {

@@ -10,22 +10,6 @@
 #include <memory>
 #include <vector>
 
-// gs_gaussians on the device, all zeros at first; and there and back from the reference's. With colours or
-// covariances, the arrays that these replace are NULL, and read back as zeros.
-class device_gaussians {
-  public:
-    device_gaussians(int64_t count, int sh_degree, bool color = false, bool covariance = false);
-    explicit device_gaussians(const reference_gaussians &values);
-    const gs_gaussians *get() const { return &gaussians; }
-    reference_gaussians read() const;   // the caller destroys it
-    std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
-
-  private:
-    std::vector<float * gs_gaussians::*> members; // those that are not NULL, in the order of the arrays
-    std::vector<std::unique_ptr<device_vector<float>>> arrays;
-    gs_gaussians gaussians;
-};
-
 struct scene_choice {
     uint64_t seed;
     int64_t count;
@@ -40,6 +24,29 @@ inline void PrintTo(const scene_choice &c, std::ostream *out) {
          << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "")
          << ", " << gs_name(GS_NAMES_CAMERAS, c.model);
 }
+
+// gs_gaussians on the device, all zeros at first; and there and back from the reference's. With colours or
+// covariances, the arrays that these replace are NULL, and read back as zeros.
+class device_gaussians {
+  public:
+    device_gaussians(int64_t count, int sh_degree, bool color = false, bool covariance = false);
+    explicit device_gaussians(const scene_choice &choice)
+        : device_gaussians(choice.count, choice.sh_degree, choice.color, choice.covariance) {}
+    explicit device_gaussians(const reference_gaussians &values);
+    void fill(float value) const;
+    void upload(const reference_gaussians &values) const; // of the same shape
+    const gs_gaussians *get() const { return &gaussians; }
+    reference_gaussians read() const;   // the caller destroys it
+    std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
+
+  private:
+    std::vector<std::vector<float>> on_host(gs_gaussians *floats) const;
+    std::vector<float * gs_gaussians::*> members; // those that are not NULL, in the order of the arrays
+    std::vector<std::unique_ptr<device_vector<float>>> arrays;
+    gs_gaussians gaussians;
+};
+
+inline const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
 
 // A view with memory of its own, which it gives back.
 struct own_view : gs_view {
@@ -96,11 +103,91 @@ class kernel_frame {
     reference_blend blend(const reference_decisions &held, const std::vector<reference_splat> &of) const;
 };
 
+// A view like another one, of the same scene and cameras, with memory and outputs of its own.
+struct view_step {
+    view_step(const gs_view &like, const scene_choice &choice, gs_context *context = NULL);
+    explicit view_step(const kernel_frame &frame, gs_context *context = NULL)
+        : view_step(frame.view, frame.choice, context) {}
+
+    // Projects, bins and renders without a wait.
+    void queue() {
+        EXPECT_GS_OK(gs_project(&view, view.context));
+        EXPECT_GS_OK(gs_bin(&view, view.context));
+        EXPECT_GS_OK(gs_render(&view, view.context));
+    }
+    void backward(distwar_policy policy) const {
+        EXPECT_GS_OK(gs_backward(&view, &gradient, policy, view.context));
+    }
+    void project_there_and_back() const {
+        EXPECT_GS_OK(gs_project(&view, view.context));
+        EXPECT_GS_OK(gs_project_backward(&view, &gradient, view.context));
+    }
+    void set_moments(const std::vector<float> &values) const {
+        device_upload(splat_grad.data(), values.data(), values.size() * sizeof(float));
+    }
+    void set_moments(uint64_t seed) const;
+
+    // `values` of each view.
+    std::vector<float> floats(const void *from, int64_t values) const {
+        return downloaded(static_cast<const float *>(from), size_t(views * values));
+    }
+    std::vector<float> color() const { return floats(view.image.color, 3 * pixels); }
+    std::vector<float> transmittance() const { return floats(view.image.transmittance, pixels); }
+    std::vector<float> n_contrib() const { return floats(view.image.n_contrib, pixels); }
+    std::vector<float> moments() const {
+        return floats(splat_grad.data(), GS_SPLAT_GRAD_STRIDE * view.gaussians.count);
+    }
+    gs_camera_gradient camera_gradient() const { return camera.read()[0]; }
+
+    own_view view;
+    int64_t views, pixels;      // pixels: of a view
+    device_gaussians gradients; // NaN before they are written, as mean2d
+    device_vector<gs_splat> splats;
+    device_vector<gs_splat_grad> splat_grad;
+    device_vector<float> mean2d, abs_mean2d;
+    device_vector<gs_camera_gradient> camera;
+    gs_gradient gradient = {}; // to gradients, splat_grad and mean2d
+};
+
+// 32 x 32 pixels, from the origin along z.
+inline const gs_camera plain_camera = {32,        32,   30,         30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                       {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
+
+// A Gaussian in front of a camera.
+struct one_gaussian {
+    explicit one_gaussian(int sh_degree = 1) : values(reference_gaussians_create(1, sh_degree)) {
+        values.mean[2] = 5, values.quaternion[0] = 1, values.opacity_logit[0] = 1;
+    }
+    ~one_gaussian() { reference_gaussians_destroy(&values); }
+    one_gaussian(const one_gaussian &) = delete;
+    one_gaussian &operator=(const one_gaussian &) = delete;
+
+    gs_view view_of(const gs_gaussians &gaussians, gs_splat *splats) const {
+        gs_view view = {};
+        view.gaussians = gaussians, view.camera = camera, view.sh_degree_used = 1, view.splats = splats;
+        return view;
+    }
+    // What gs_project makes of it.
+    gs_splat seen() const {
+        const device_gaussians gaussians(values);
+        const device_vector<gs_splat> splats(1);
+        const gs_view view = view_of(*gaussians.get(), splats.data());
+        EXPECT_GS_OK(gs_project(&view, NULL));
+        return splats.read()[0];
+    }
+    reference_gaussians values;
+    gs_camera camera = plain_camera;
+};
+
 // Of gs_loss, without gains and depth.
 inline gs_loss_image loss_image(const gs_comparison &images, double *result, float *gradient) {
     gs_loss_image image = {};
     image.images = images, image.result = result, image.color_gradient = gradient;
     return image;
+}
+
+inline std::vector<double> doubles(const std::vector<float> &values) {
+    return {values.begin(), values.end()};
 }
 
 // |a - b| / |b|; NaN if anything is not finite, so that no comparison with it holds. 0 / 0 is 0.
@@ -109,6 +196,15 @@ template <typename A, typename B>
 double relative_norm(const std::vector<A> &a, const std::vector<B> &b) {
     return relative_norm(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()));
 }
+
+// The relative errors of `got` beside `expected`, group by group, of gradients by the Gaussians.
+struct group_error {
+    const char *what;
+    double value;
+};
+std::vector<group_error> group_errors(const reference_gaussians &got, const reference_gaussians &expected);
+std::vector<group_error> group_errors(const gs_camera_gradient &got,
+                                      const reference_camera_gradient &expected);
 
 // Each of the moments first .. last - 1 of all splats, as gs_render_backward leaves them, agrees with what the reference's
 // gradients say; where `is_summed` is false it is 0.

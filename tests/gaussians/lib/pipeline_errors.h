@@ -7,17 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
-struct pipeline_error {
-    const char *what;
-    double value; // relative: of a loss, or of the norm of a gradient
-};
-
 // Every second scene, by its seed, with a depth and absolute gradients; half of these with a normalised depth, half with
 // an inverse one. The normalised depth of one Gaussian is its depth, whatever its opacity: a gradient by that is rounding
 // alone, so that there is none.
-inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, distwar_policy policy) {
+inline std::vector<group_error> pipeline_errors(const scene_choice &choice, distwar_policy policy) {
     kernel_frame frame(choice);
-    std::vector<pipeline_error> out;
+    view_step step(frame); // whose lists are the frame's
+    std::vector<group_error> out;
     const int width = choice.width, height = choice.height;
     const size_t count = size_t(choice.count), pixels = size_t(frame.pixels());
     const std::vector<float> alpha_weight = random_floats(31, pixels, -1e-3f, 1e-3f),
@@ -26,7 +22,6 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
         std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
     const device_vector<double> result(3);
     const device_vector<float> d_color(3 * pixels), d_alpha(alpha_weight), d_depth(depth_weight);
-    const device_vector<float> d_mean2d(2 * count), abs_mean2d(2 * count);
     const bool extras = choice.seed % 2 == 1;
     if (extras) {
         frame.view.image.depth = frame.depth.data();
@@ -34,24 +29,13 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
         frame.view.inverse_depth = choice.seed % 8 > 4;
         EXPECT_GS_OK(gs_render(&frame.view, NULL));
     }
-    // NaN, so that a value that is not written shows.
-    reference_gaussians unwritten = reference_gaussians_create(choice.count, choice.sh_degree);
-    reference_gaussians_extend(&unwritten, choice.color, choice.covariance);
-    std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
-    const device_gaussians gradients(unwritten);
-    reference_gaussians_destroy(&unwritten);
     const gs_loss_image image = loss_image({width, height, frame.color.data(), target.data(), nullptr},
                                            result.data(), d_color.data());
     EXPECT_GS_OK(gs_loss(&image, 1, NULL));
-    gs_gradient gradient = {};
-    gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
-    const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(choice.count));
-    gradient.splat_grad = splat_grad.data();
-    gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
-    const device_vector<char> d_camera(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
-    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
-    if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
-    EXPECT_GS_OK(gs_backward(&frame.view, &gradient, policy, NULL));
+    step.gradient.color = d_color.data(), step.gradient.alpha = d_alpha.data();
+    step.gradient.camera = step.camera.data();
+    if (extras) step.gradient.depth = d_depth.data(), step.gradient.abs_mean2d = step.abs_mean2d.data();
+    EXPECT_GS_OK(gs_backward(&frame.view, &step.gradient, policy, NULL));
 
     const held_decisions taken = frame.decisions();
     const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
@@ -89,33 +73,14 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     out.push_back({"L1", std::abs(value[1] - expected.value.l1) / std::max(expected.value.l1, 1e-2)});
     out.push_back({"SSIM", std::abs(value[2] - expected.value.ssim)});
 
-    reference_gaussians got = gradients.read();
-    const auto compare = [&out](const char *what, const double *a, const double *b, int64_t values) {
-        out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
-    };
-    const int64_t n = choice.count, rows = (choice.sh_degree + 1) * (choice.sh_degree + 1);
-    compare("mean", got.mean, expected.gradients.mean, 3 * n);
-    compare("log_scale", got.log_scale, expected.gradients.log_scale, 3 * n);
-    compare("quaternion", got.quaternion, expected.gradients.quaternion, 4 * n);
-    compare("opacity_logit", got.opacity_logit, expected.gradients.opacity_logit, n);
-    compare("sh", got.sh, expected.gradients.sh, 3 * rows * n);
-    if (choice.color) compare("color", got.color, expected.gradients.color, 3 * n);
-    if (choice.covariance) compare("covariance", got.covariance, expected.gradients.covariance, 6 * n);
-    const std::vector<float> mean2d = d_mean2d.read(), absolute = abs_mean2d.read();
-    out.push_back({"mean2d", relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d)});
-    if (extras)
-        out.push_back({"abs_mean2d", relative_norm({absolute.begin(), absolute.end()}, expected_abs)});
-    gs_camera_gradient camera;
-    device_download(&camera, gradient.camera, sizeof camera);
-    const auto compare_floats = [&out](const char *what, const float *a, const double *b, int values) {
-        out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
-    };
-    compare_floats("camera's matrix", camera.matrix, by_camera.matrix, 12);
-    compare_floats("camera's rotation", camera.se3_grad, by_camera.se3_grad, 3);
-    compare_floats("camera's translation", camera.se3_grad + 3, by_camera.se3_grad + 3, 3);
-    compare_floats("camera's intrinsics", camera.intrinsics, by_camera.intrinsics, 4);
+    reference_gaussians got = step.gradients.read();
+    for (const group_error &error : group_errors(got, expected.gradients)) out.push_back(error);
+    for (const group_error &error : group_errors(step.camera_gradient(), by_camera)) out.push_back(error);
+    out.push_back({"mean2d", relative_norm(step.mean2d.read(), expected_mean2d)});
+    if (extras) out.push_back({"abs_mean2d", relative_norm(step.abs_mean2d.read(), expected_abs)});
 
     // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.
+    const int64_t n = choice.count, rows = (choice.sh_degree + 1) * (choice.sh_degree + 1);
     const int64_t used = std::min<int64_t>(choice.sh_degree_used + 1, choice.sh_degree + 1);
     int64_t not_zero = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -9,7 +9,7 @@ namespace {
 class Pipeline : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Pipeline, GradientsAgreeWithTheReference) {
-    for (const pipeline_error &error : pipeline_errors(GetParam(), {DISTWAR_BFLY, 8})) {
+    for (const group_error &error : pipeline_errors(GetParam(), {DISTWAR_BFLY, 8})) {
         const std::string what = error.what;
         const bool of_values = what == "image" || what == "loss" || what == "L1" || what == "SSIM";
         EXPECT_LE(error.value, of_values ? 1e-5 : what == "values that should be 0" ? 0 : 1e-4) << what;

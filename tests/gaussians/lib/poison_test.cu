@@ -8,36 +8,24 @@
 namespace {
 
 struct step_outcome {
-    std::vector<float> image, splats, mean2d, camera;
+    std::vector<float> image;
+    std::vector<gs_splat> splats;
+    std::vector<float> mean2d, camera;
     std::vector<double> gradients;
 };
 
 // All that a step makes of the frame's Gaussians as they are now, by sums that do not depend on the order.
 step_outcome step_of(const kernel_frame &frame) {
-    own_view view(frame.view);
-    view.ranges = {}, view.splats = NULL, view.image.color = NULL;
-    const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(frame.choice.count));
-    const device_vector<gs_camera_gradient> camera(1);
-    gs_gradient gradient = {};
-    gradient.splat_grad = splat_grad.data(), gradient.camera = camera.data();
+    view_step step(frame);
     const device_vector<float> d_color(random_floats(1, size_t(3 * frame.pixels()), -1, 1)),
-        d_alpha(random_floats(2, size_t(frame.pixels()), -1, 1)), mean2d(size_t(2 * frame.choice.count));
-    const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree, frame.choice.color,
-                                     frame.choice.covariance);
-    gradient.color = d_color.data(), gradient.alpha = d_alpha.data(), gradient.mean2d = mean2d.data();
-    gradient.gaussians = *gradients.get();
-    EXPECT_GS_OK(gs_forward(&view, NULL));
-    EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
-    step_outcome out;
-    const auto read = [](const void *from, size_t size) {
-        return downloaded(static_cast<const float *>(from), size);
-    };
-    out.image = read(view.image.color, size_t(3 * frame.pixels()));
-    out.splats = read(view.splats, size_t(frame.choice.count) * sizeof(gs_splat) / sizeof(float));
-    out.camera = read(gradient.camera, sizeof(gs_camera_gradient) / sizeof(float));
-    out.mean2d = mean2d.read();
-    out.gradients = gradients.values();
-    return out;
+        d_alpha(random_floats(2, size_t(frame.pixels()), -1, 1));
+    step.gradient.camera = step.camera.data();
+    step.gradient.color = d_color.data(), step.gradient.alpha = d_alpha.data();
+    EXPECT_GS_OK(gs_forward(&step.view, NULL));
+    step.backward({DISTWAR_FIXED, 0});
+    return {step.color(), step.splats.read(), step.mean2d.read(),
+            step.floats(step.camera.data(), sizeof(gs_camera_gradient) / sizeof(float)),
+            step.gradients.values()};
 }
 
 using pointer_to_array = float *gs_gaussians::*;
@@ -61,8 +49,6 @@ TEST_P(Poison, StaysInItsGaussians) {
                             {"color", &gs_gaussians::color, 3},
                             {"covariance", &gs_gaussians::covariance, 6}};
     const float poisons[] = {NAN, INFINITY, -INFINITY};
-    constexpr size_t splat = sizeof(gs_splat) / sizeof(float),
-                     depth = offsetof(gs_splat, depth) / sizeof(float);
     std::vector<int64_t> rows; // visible, of the ordinary kind
     const std::vector<gs_splat> seen = frame.splats.read();
     for (int64_t i = 0; rows.size() < std::size(poisons); i += 2)
@@ -84,7 +70,7 @@ TEST_P(Poison, StaysInItsGaussians) {
         const step_outcome got = step_of(frame);
         bool is_culled[std::size(poisons)];
         for (size_t k = 0; k < rows.size(); k++) {
-            is_culled[k] = got.splats[size_t(rows[k]) * splat + depth] == 0;
+            is_culled[k] = got.splats[size_t(rows[k])].depth == 0;
             culled += is_culled[k];
             if (!is_culled[k]) continue;
             put(values + (rows[k] + 1) * a.width - 1, before[k]);

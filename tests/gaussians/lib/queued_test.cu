@@ -10,41 +10,33 @@
 namespace {
 
 // A view of a scene beside the stages that have settled. Everything is queued on one stream.
-class queued_frame {
+class queued_frame : public view_step {
   public:
     // room: entries beyond those that the lists need; may be negative
-    queued_frame(const scene_choice &choice, int64_t room, distwar_strategy strategy = DISTWAR_FIXED,
+    queued_frame(const kernel_frame &stages, int64_t room, distwar_strategy strategy = DISTWAR_FIXED,
                  gs_context *context = NULL)
-        : stages(choice), policy{strategy, 0},
-          target(std::vector<uint8_t>(stages.scene.target, stages.scene.target + 3 * stages.pixels())),
-          d_color(size_t(3 * stages.pixels())), splat_grad(size_t(choice.count)), result(3),
-          gradients(choice.count, choice.sh_degree), mean2d(size_t(2 * choice.count)),
-          view(stages.view, context) {
-        view.ranges = {}, view.image = {};
-        view.memory.isect_capacity = std::max(stages.view.ranges.isects + room, int64_t(0));
-        gradient.color = d_color.data(), gradient.splat_grad = splat_grad.data();
-        gradient.gaussians = *gradients.get();
-        gradient.mean2d = mean2d.data();
+        : view_step(stages, context), isects(stages.view.ranges.isects), policy{strategy, 0},
+          target(std::vector<uint8_t>(stages.scene.target, stages.scene.target + 3 * pixels)),
+          d_color(size_t(3 * pixels)), result(3) {
+        view.memory.isect_capacity = std::max(isects + room, int64_t(0));
+        gradient.color = d_color.data();
     }
 
-    void forward(gs_context *context) {
-        EXPECT_GS_OK(gs_project(&view, context));
-        EXPECT_GS_OK(gs_bin(&view, context));
-        EXPECT_GS_OK(gs_render(&view, context));
-        loss(context);
+    void forward() {
+        queue();
+        loss();
     }
-    void loss(gs_context *context) {
+    void loss() {
         const gs_loss_image image =
             loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
                        result.data(), d_color.data());
-        EXPECT_GS_OK(gs_loss(&image, 1, context));
+        EXPECT_GS_OK(gs_loss(&image, 1, view.context));
     }
-    void backward(gs_context *context) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, context)); }
+    void backward() const { view_step::backward(policy); }
 
     std::vector<float> picture() const {
-        const size_t pixels = size_t(stages.pixels());
-        std::vector<float> out = downloaded(view.image.color, 3 * pixels);
-        const std::vector<float> behind = downloaded(view.image.transmittance, pixels);
+        std::vector<float> out = color();
+        const std::vector<float> behind = transmittance();
         out.insert(out.end(), behind.begin(), behind.end());
         return out;
     }
@@ -56,28 +48,24 @@ class queued_frame {
         return out;
     }
 
-    kernel_frame stages;
+    int64_t isects; // that the lists need
     distwar_policy policy;
     device_vector<uint8_t> target;
     device_vector<float> d_color;
-    device_vector<gs_splat_grad> splat_grad;
     device_vector<double> result;
-    device_gaussians gradients;
-    device_vector<float> mean2d;
-    own_view view;
-    gs_gradient gradient{};
 };
 
 class Queued : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Queued, GivesTheBitsOfOneCall) {
+    const kernel_frame stages(GetParam());
     for (const int64_t room : {0, 1, 5000}) {
-        queued_frame waiting(GetParam(), room), queued(GetParam(), room);
+        queued_frame waiting(stages, room), queued(stages, room);
         EXPECT_GS_OK(gs_forward(&waiting.view, NULL));
-        waiting.loss(NULL);
-        queued.forward(NULL);
+        waiting.loss();
+        queued.forward();
         const gs_tile_ranges &expected = waiting.view.ranges, &ranges = queued.view.ranges;
-        EXPECT_EQ(ranges.isects, queued.stages.view.ranges.isects + room);
+        EXPECT_EQ(ranges.isects, queued.isects + room);
         ASSERT_GS_OK(gs_settle(&queued.view, NULL));
         EXPECT_EQ(queued.view.isects_needed, expected.isects);
         EXPECT_EQ(ranges.isects, expected.isects);
@@ -89,7 +77,7 @@ TEST_P(Queued, GivesTheBitsOfOneCall) {
                   downloaded(expected.splat_index, size_t(ranges.isects)));
         EXPECT_EQ(queued.picture(), waiting.picture());
         EXPECT_EQ(queued.result.read(), waiting.result.read());
-        for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
+        for (queued_frame *f : {&waiting, &queued}) f->backward();
         EXPECT_EQ(queued.gradient_values(), waiting.gradient_values());
         EXPECT_GS_OK(gs_settle(&queued.view, NULL)) << "again";
         EXPECT_EQ(ranges.isects, expected.isects);
@@ -98,39 +86,42 @@ TEST_P(Queued, GivesTheBitsOfOneCall) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Queued, testing::ValuesIn(comparison_scenes()));
 
-const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
+class QueuedEdges : public testing::Test {
+  protected:
+    const kernel_frame stages{some_scene};
+};
 
 // Without settling, the division of work is a guess; it changes rounding alone.
-TEST(QueuedEdges, GradientsAgreeWithoutSettling) {
-    queued_frame waiting(some_scene, 0), queued(some_scene, 100);
-    for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
+TEST_F(QueuedEdges, GradientsAgreeWithoutSettling) {
+    queued_frame waiting(stages, 0), queued(stages, 100);
+    for (queued_frame *f : {&waiting, &queued}) f->forward();
     EXPECT_GS_OK(gs_settle(&waiting.view, NULL));
-    for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
+    for (queued_frame *f : {&waiting, &queued}) f->backward();
     EXPECT_EQ(queued.picture(), waiting.picture());
     EXPECT_LE(relative_norm(queued.gradient_values(), waiting.gradient_values()), 1e-5);
 }
 
-TEST(QueuedEdges, AValidDivisionOfWorkIsKept) {
-    queued_frame f(some_scene, 0);
+TEST_F(QueuedEdges, AValidDivisionOfWorkIsKept) {
+    queued_frame f(stages, 0);
     f.view.ranges.pixels_per_thread = 1;
     f.view.ranges.split_tiles = 3;
-    f.forward(NULL);
+    f.forward();
     EXPECT_EQ(f.view.ranges.pixels_per_thread, 1);
     EXPECT_EQ(f.view.ranges.split_tiles, 3);
     f.view.ranges.split_tiles = 1000; // of a larger picture
-    f.forward(NULL);
+    f.forward();
     EXPECT_LE(f.view.ranges.split_tiles, f.view.ranges.tiles_x * f.view.ranges.tiles_y);
-    f.backward(NULL);
+    f.backward();
 }
 
-TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
+TEST_F(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_BLOCK}) {
-        queued_frame f(some_scene, -1, strategy);
-        const int64_t isects = f.stages.view.ranges.isects;
+        queued_frame f(stages, -1, strategy);
+        const int64_t isects = f.isects;
         for (const int64_t capacity : {isects - 1, int64_t(1), int64_t(0)}) {
             f.view.memory.isect_capacity = capacity;
-            f.forward(NULL);
-            f.backward(NULL);
+            f.forward();
+            f.backward();
             for (const float value : f.picture()) ASSERT_TRUE(std::isnan(value));
             EXPECT_TRUE(std::isnan(f.result.read()[0])) << "and so does the loss";
             for (const double value : f.gradient_values()) ASSERT_EQ(value, 0);
@@ -143,49 +134,50 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
                 EXPECT_EQ(f.view.memory.isect_capacity, isects + isects / 4);
             }
         }
-        f.forward(NULL);
+        f.forward();
         EXPECT_GS_OK(gs_settle(&f.view, NULL)) << "there is room now";
     }
 }
 
 // The one rule of growth: before there is no room left, to five quarters of what is needed.
-TEST(QueuedEdges, RoomGrowsBeforeThereIsNone) {
-    queued_frame f(some_scene, 0);
-    const int64_t isects = f.stages.view.ranges.isects;
+TEST_F(QueuedEdges, RoomGrowsBeforeThereIsNone) {
+    queued_frame f(stages, 0);
+    const int64_t isects = f.isects;
     for (const int64_t room : {isects + isects / 8, isects + isects / 8 - 1}) {
         f.view.memory.isect_capacity = room;
-        f.forward(NULL);
+        f.forward();
         ASSERT_GS_OK(gs_settle(&f.view, NULL));
         EXPECT_EQ(f.view.memory.isect_capacity, room == isects + isects / 8 ? room : isects + isects / 4);
     }
 }
 
 // The lists' memory has exactly the capacity: what lies behind it must stay.
-TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
+TEST_F(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
     for (const int64_t missing : {int64_t(1), int64_t(1) << 40}) {
         filled_context context(77, 65536);
-        queued_frame f(some_scene, -missing, DISTWAR_TREE, context);
-        f.forward(context);
+        queued_frame f(stages, -missing, DISTWAR_TREE, context);
+        f.forward();
         EXPECT_EQ(gs_settle(&f.view, context), GS_ISECTS_DO_NOT_FIT);
         EXPECT_TRUE(context.guards_hold());
     }
 }
 
-TEST(QueuedEdges, SeveralPassesMayWaitToBeSettled) {
-    queued_frame one(some_scene, 100), other({21, 160, 2, 2, 45, 47}, 100), tight(some_scene, -1);
-    for (queued_frame *f : {&one, &other, &tight}) f->forward(NULL);
+TEST_F(QueuedEdges, SeveralPassesMayWaitToBeSettled) {
+    const kernel_frame narrow({21, 160, 2, 2, 45, 47});
+    queued_frame one(stages, 100), other(narrow, 100), tight(stages, -1);
+    for (queued_frame *f : {&one, &other, &tight}) f->forward();
     EXPECT_EQ(gs_settle(&tight.view, NULL), GS_ISECTS_DO_NOT_FIT);
     for (queued_frame *f : {&other, &one}) {
         EXPECT_GS_OK(gs_settle(&f->view, NULL));
-        EXPECT_EQ(f->view.isects_needed, f->stages.view.ranges.isects);
+        EXPECT_EQ(f->view.isects_needed, f->isects);
     }
 }
 
-TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
-    queued_frame f(some_scene, 0), another(some_scene, 0);
+TEST_F(QueuedEdges, AWaitThatCannotEndIsRefused) {
+    queued_frame f(stages, 0), another(stages, 0);
     filled_context other;
     expect_refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
-    f.forward(NULL);
+    f.forward();
     expect_refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
     for (int k = 0; k < 64; k++) ASSERT_GS_OK(gs_bin(&another.view, NULL));
     expect_refused(gs_settle(&f.view, NULL),
@@ -193,103 +185,100 @@ TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
     EXPECT_GS_OK(gs_settle(&another.view, NULL));
 }
 
-TEST(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {
-    queued_frame f(some_scene, -1);
-    const size_t pixels = size_t(f.stages.pixels());
-    const device_vector<float> alpha(pixels);
-    f.view.image.alpha = alpha.data();
-    f.forward(NULL);
-    for (const float value : alpha.read()) ASSERT_TRUE(std::isnan(value));
-    queued_frame g(some_scene, 0);
-    g.view.image.alpha = alpha.data();
-    g.forward(NULL);
-    const std::vector<float> got = alpha.read(),
-                             transmittance = downloaded(g.view.image.transmittance, pixels);
-    for (size_t i = 0; i < pixels; i++) ASSERT_EQ(got[i], 1 - transmittance[i]);
+TEST_F(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {
+    for (const int64_t room : {-1, 0}) {
+        queued_frame f(stages, room);
+        const device_vector<float> alpha(size_t(f.pixels));
+        f.view.image.alpha = alpha.data();
+        f.forward();
+        const std::vector<float> got = alpha.read(), transmittance = f.transmittance();
+        for (size_t i = 0; i < got.size(); i++)
+            ASSERT_TRUE(room < 0 ? std::isnan(got[i]) : got[i] == 1 - transmittance[i]) << i;
+    }
 }
 
 // Nothing is read of a scene without Gaussians: its splats may be NULL.
-TEST(QueuedEdges, NoGaussiansNeedNoSplats) {
+TEST_F(QueuedEdges, NoGaussiansNeedNoSplats) {
     scene_choice choice = some_scene;
     choice.count = 0;
+    const kernel_frame none(choice);
     for (const bool settles : {true, false}) {
-        queued_frame f(choice, 100);
+        queued_frame f(none, 100);
         f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
-        f.forward(NULL);
+        f.forward();
         if (settles) {
             EXPECT_GS_OK(gs_settle(&f.view, NULL));
         }
-        f.backward(NULL);
-        const std::vector<float> picture = f.picture();
-        const int64_t pixels = f.stages.pixels();
-        for (int64_t i = 0; i < pixels; i++) ASSERT_EQ(picture[size_t(3 * pixels + i)], 1);
+        f.backward();
+        EXPECT_EQ(f.transmittance(), std::vector<float>(size_t(f.pixels), 1));
     }
 }
 
 #ifndef DISTWAR_SIMT
 
-// The stored parameters, on the host: mean, log_scale, quaternion, opacity_logit, sh.
-struct parameters {
-    explicit parameters(const gs_gaussians &from) {
-        for (const auto &[array, values] : arrays_of(from))
-            of.push_back(downloaded(array, size_t(from.count * values)));
+// A frame and the moments of Adam; the view's context has a stream of its own.
+struct trained_frame {
+    trained_frame(const kernel_frame &stages, int64_t room, distwar_strategy strategy, gs_context *context)
+        : values(stages.scene.gaussians), first(stages.choice), second(stages.choice),
+          frame(stages, room, strategy, context) {
+        frame.view.gaussians = *values.get();
     }
-    void upload(const gs_gaussians &to) const {
-        size_t k = 0;
-        for (const auto &[array, values] : arrays_of(to)) {
-            device_upload(array, of[k].data(), of[k].size() * sizeof(float));
-            k++;
-        }
+    // The scene's Gaussians, of other sizes and opacities: other lists, other lengths, other culling.
+    void set(const kernel_frame &stages, double more_opacity, double more_size) const {
+        const reference_gaussians &g = stages.scene.gaussians;
+        const std::vector<double> stored(g.mean, g.mean + reference_gaussians_values(&g));
+        for (int64_t i = 0; i < 3 * g.count; i++) g.log_scale[i] += more_size;
+        for (int64_t i = 0; i < g.count; i++) g.opacity_logit[i] += more_opacity;
+        values.upload(g);
+        std::copy(stored.begin(), stored.end(), g.mean);
     }
-    static std::vector<std::pair<float *, int64_t>> arrays_of(const gs_gaussians &g) {
-        return {{g.mean, 3},
-                {g.log_scale, 3},
-                {g.quaternion, 4},
-                {g.opacity_logit, 1},
-                {g.sh, 3 * (g.sh_degree + 1) * (g.sh_degree + 1)}};
+    void step() {
+        const gs_adam_rates rates = {1e-3f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
+        frame.forward();
+        frame.backward();
+        EXPECT_GS_OK(gs_adam(values.get(), frame.gradients.get(), first.get(), second.get(), &rates, 1,
+                             frame.view.context));
     }
-    std::vector<std::vector<float>> of;
+    device_gaussians values, first, second;
+    queued_frame frame;
 };
 
-// A step of training in a graph.
+// A step of training in a graph, on a stream of its own.
 class captured_step {
   public:
-    explicit captured_step(queued_frame &frame, const std::vector<device_gaussians *> &moments) {
+    captured_step(const kernel_frame &stages, int64_t room, distwar_strategy strategy) {
+        trained_frame(stages, room, strategy, NULL).step(); // loads kernels, which a capture does not
+        DEVICE_CHECK(cudaDeviceSynchronize());
         DEVICE_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         EXPECT_GS_OK(gs_context_create(nullptr, stream, &context));
+        of = std::make_unique<trained_frame>(stages, room, strategy, context);
+        gs_view &view = of->frame.view;
         // So that nothing is allocated while it captures.
-        const int64_t isects = frame.view.memory.isect_capacity;
-        EXPECT_GS_OK(gs_reserve(&frame.view, frame.policy.strategy, isects, context));
+        EXPECT_GS_OK(gs_reserve(&view, strategy, view.memory.isect_capacity, context));
         DEVICE_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        run(frame, moments, context);
+        of->step();
         DEVICE_CHECK(cudaStreamEndCapture(stream, &graph));
-        DEVICE_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
         DEVICE_CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
     }
     ~captured_step() {
         cudaGraphExecDestroy(executable);
         cudaGraphDestroy(graph);
+        of.reset();
         gs_context_destroy(context);
         cudaStreamDestroy(stream);
     }
     void replay() {
+        DEVICE_CHECK(cudaDeviceSynchronize()); // what was uploaded is there
         DEVICE_CHECK(cudaGraphLaunch(executable, stream));
         DEVICE_CHECK(cudaStreamSynchronize(stream));
     }
-    gs_status settle(queued_frame &frame) { return gs_settle(&frame.view, context); }
-    static void run(queued_frame &frame, const std::vector<device_gaussians *> &moments,
-                    gs_context *context) {
-        const gs_adam_rates rates = {1e-3f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
-        frame.forward(context);
-        frame.backward(context);
-        EXPECT_GS_OK(gs_adam(&frame.view.gaussians, frame.gradients.get(), moments[0]->get(),
-                             moments[1]->get(), &rates, 1, context));
-    }
-    size_t nodes = 0;
+    gs_status settle() { return gs_settle(&of->frame.view, context); }
+
+    std::unique_ptr<trained_frame> of;
 
   private:
-    gs_context *context = nullptr;
     cudaStream_t stream = nullptr;
+    gs_context *context = nullptr;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;
 };
@@ -301,40 +290,28 @@ TEST(QueuedGraph, ReplaysAWholeStepWithOtherParameters) {
 #ifdef DISTWAR_SIMT
     GTEST_SKIP() << "simt has no CUDA graphs; the calls of this test run directly in the others";
 #else
+    const kernel_frame stages({4, 3000, 3, 3, 200, 150});
     for (const distwar_strategy strategy : {DISTWAR_FIXED, DISTWAR_TREE, DISTWAR_BLOCK}) {
-        const scene_choice choice = {4, 3000, 3, 3, 200, 150};
-        queued_frame direct(choice, 60000, strategy), replayed(choice, 60000, strategy);
-        device_gaussians of_direct[2] = {{choice.count, choice.sh_degree}, {choice.count, choice.sh_degree}};
-        device_gaussians of_replayed[2] = {{choice.count, choice.sh_degree},
-                                           {choice.count, choice.sh_degree}};
-        { // kernels that are loaded late are not loaded during the capture
-            queued_frame first(choice, 60000, strategy);
-            device_gaussians moments[2] = {{choice.count, choice.sh_degree},
-                                           {choice.count, choice.sh_degree}};
-            captured_step::run(first, {&moments[0], &moments[1]}, NULL);
-        }
-        captured_step step(replayed, {&of_replayed[0], &of_replayed[1]});
-        std::printf("[          ] %s: %zu nodes\n", distwar_strategy_name(strategy), step.nodes);
-        const parameters start(replayed.view.gaussians);
+        trained_frame direct(stages, 60000, strategy, NULL);
+        captured_step captured(stages, 60000, strategy);
+        const queued_frame &replayed = captured.of->frame;
         for (int round = 0; round < 4; round++) {
-            // Other lists, other lengths, other culling.
-            parameters now = start;
-            for (float &value : now.of[3]) value += float(round) - 1.5f;
-            for (float &value : now.of[1]) value += 0.2f * float(round) - 0.3f;
-            for (const queued_frame *f : {&direct, &replayed}) now.upload(f->view.gaussians);
-            captured_step::run(direct, {&of_direct[0], &of_direct[1]}, NULL);
-            DEVICE_CHECK(cudaDeviceSynchronize());
-            step.replay();
-            ASSERT_GS_OK(gs_settle(&direct.view, NULL));
-            ASSERT_GS_OK(step.settle(replayed));
-            EXPECT_EQ(direct.view.isects_needed, replayed.view.isects_needed);
-            EXPECT_EQ(replayed.picture(), direct.picture()) << round;
-            EXPECT_EQ(replayed.result.read(), direct.result.read());
-            const double difference = relative_norm(replayed.gradient_values(), direct.gradient_values());
+            for (const trained_frame *f : {&direct, captured.of.get()})
+                f->set(stages, round - 1.5, 0.2 * round - 0.3);
+            const std::vector<double> before = direct.values.values();
+            direct.step();
+            captured.replay();
+            ASSERT_GS_OK(gs_settle(&direct.frame.view, NULL));
+            ASSERT_GS_OK(captured.settle());
+            EXPECT_EQ(direct.frame.view.isects_needed, replayed.view.isects_needed);
+            EXPECT_EQ(replayed.picture(), direct.frame.picture()) << round;
+            EXPECT_EQ(replayed.result.read(), direct.frame.result.read());
+            const double difference =
+                relative_norm(replayed.gradient_values(), direct.frame.gradient_values());
             EXPECT_LE(difference, strategy == DISTWAR_FIXED ? 0 : 1e-5) << round;
-            const parameters after(replayed.view.gaussians);
-            EXPECT_NE(after.of, now.of) << "Adam is in the graph";
-            if (strategy == DISTWAR_FIXED) EXPECT_EQ(after.of, parameters(direct.view.gaussians).of);
+            const std::vector<double> after = captured.of->values.values();
+            EXPECT_NE(after, before) << "Adam is in the graph";
+            if (strategy == DISTWAR_FIXED) EXPECT_EQ(after, direct.values.values());
         }
     }
 #endif
@@ -345,23 +322,18 @@ TEST(QueuedGraph, AnOverflowInAReplayShows) {
     GTEST_SKIP()
         << "simt has no CUDA graphs; AnOverflowShowsAndReadsNothingBeyondTheLists runs the same calls";
 #else
-    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many intersections are needed
-    device_gaussians moments[2] = {{some_scene.count, some_scene.sh_degree},
-                                   {some_scene.count, some_scene.sh_degree}};
-    captured_step step(f, {&moments[0], &moments[1]});
-    const std::vector<float> scale = downloaded(f.view.gaussians.log_scale, size_t(3 * some_scene.count));
-    std::vector<float> larger = scale;
-    for (float &value : larger) value += 2;
-    step.replay();
-    EXPECT_TRUE(std::isfinite(f.result.read()[0]));
-    device_upload(f.view.gaussians.log_scale, larger.data(), larger.size() * sizeof(float));
-    step.replay();
-    EXPECT_TRUE(std::isnan(f.result.read()[0]));
-    EXPECT_EQ(step.settle(f), GS_ISECTS_DO_NOT_FIT);
-    device_upload(f.view.gaussians.log_scale, scale.data(), scale.size() * sizeof(float));
-    step.replay();
-    EXPECT_TRUE(std::isfinite(f.result.read()[0])) << "the next replay is valid again";
-    EXPECT_GS_OK(step.settle(f));
+    const kernel_frame stages(some_scene);
+    captured_step captured(stages, 500, DISTWAR_TREE); // Adam changes how many intersections are needed
+    const auto loss_of = [&](double more_size) {
+        captured.of->set(stages, 0, more_size);
+        captured.replay();
+        return captured.of->frame.result.read()[0];
+    };
+    EXPECT_TRUE(std::isfinite(loss_of(0)));
+    EXPECT_TRUE(std::isnan(loss_of(2)));
+    EXPECT_EQ(captured.settle(), GS_ISECTS_DO_NOT_FIT);
+    EXPECT_TRUE(std::isfinite(loss_of(0))) << "the next replay is valid again";
+    EXPECT_GS_OK(captured.settle());
 #endif
 }
 

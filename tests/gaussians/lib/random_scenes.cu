@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
         const distwar_strategy strategies[] = {DISTWAR_ATOMIC, DISTWAR_SERIAL, DISTWAR_BFLY,
                                                DISTWAR_TREE,   DISTWAR_BLOCK,  DISTWAR_FIXED};
         const distwar_policy policy = {strategies[seed % std::size(strategies)], int(seed / 7 % 34)};
-        for (const pipeline_error &error : pipeline_errors(choice_of(seed), policy)) {
+        for (const group_error &error : pipeline_errors(choice_of(seed), policy)) {
             std::vector<measured> &of = errors[error.what];
             if (of.empty()) order.push_back(error.what);
             of.push_back({std::isnan(error.value) ? INFINITY : error.value, seed});

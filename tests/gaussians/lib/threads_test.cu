@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libdistwar_gs called by several threads at once, each with a view and a context of its own: the bits of one thread,
-// and each thread's own errors.
+// libdistwar_gs called by several threads at once, each with a view and a context of its own: the bits of one thread.
 #include "kernel_frame.h"
 #include <string>
 #include <thread>
@@ -44,20 +43,6 @@ TEST(Threads, WithTheirOwnViewsGiveTheBitsOfOne) {
         ASSERT_GT(together[k].size(), 100u);
         EXPECT_TRUE(together[k] == alone[k / rounds]) << "thread " << k / rounds << ", round " << k % rounds;
     }
-}
-
-TEST(Threads, HaveTheirOwnErrors) {
-    EXPECT_NE(gs_bin(nullptr, nullptr), GS_OK);
-    const std::string own = gs_last_error();
-    EXPECT_NE(own, "");
-    std::string of_other;
-    std::thread([&] {
-        EXPECT_NE(gs_loss(nullptr, 1, nullptr), GS_OK);
-        of_other = gs_last_error();
-    }).join();
-    EXPECT_NE(of_other, "");
-    EXPECT_NE(of_other, own);
-    EXPECT_EQ(gs_last_error(), own);
 }
 
 } // namespace threads_test

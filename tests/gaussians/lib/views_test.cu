@@ -28,48 +28,6 @@ std::vector<gs_camera> cameras_around(const gs_camera &first, int count) {
     return out;
 }
 
-// A view with memory of its own.
-class placed_view {
-  public:
-    placed_view(const gs_view &like, const scene_choice &choice, distwar_policy policy)
-        : view(like), policy(policy),
-          gradients(choice.count, choice.sh_degree, choice.color, choice.covariance) {
-        views = std::max(view.views.count, 1);
-        seen = std::make_unique<device_vector<gs_splat>>(size_t(views * choice.count));
-        sums = std::make_unique<device_vector<gs_splat_grad>>(size_t(views * choice.count));
-        view.ranges = {}, view.splats = seen->data(), gradient.splat_grad = sums->data();
-        view.image.color = view.image.transmittance = NULL, view.image.n_contrib = NULL;
-        view.memory.isect_capacity = 60000;
-        mean2d = std::make_unique<device_vector<float>>(size_t(2 * views * choice.count));
-        gradient.gaussians = *gradients.get();
-        gradient.mean2d = mean2d->data();
-    }
-    int64_t pixels() const { return int64_t(view.camera.width) * view.camera.height; }
-    std::vector<float> color() const { return floats(view.image.color, 3 * pixels()); }
-    std::vector<float> transmittance() const { return floats(view.image.transmittance, pixels()); }
-    std::vector<float> n_contrib() const { return floats(view.image.n_contrib, pixels()); }
-    std::vector<float> splats() const {
-        return floats(view.splats, int64_t(sizeof(gs_splat) / 4) * view.gaussians.count);
-    }
-    std::vector<float> splat_grad() const {
-        return floats(gradient.splat_grad, GS_SPLAT_GRAD_STRIDE * view.gaussians.count);
-    }
-    std::vector<double> gradient_values() const { return gradients.values(); }
-    // `values` of each view.
-    std::vector<float> floats(const void *from, int64_t values) const {
-        return downloaded(static_cast<const float *>(from), size_t(views * values));
-    }
-
-    own_view view;
-    distwar_policy policy;
-    device_gaussians gradients;
-    gs_gradient gradient{};
-    std::unique_ptr<device_vector<gs_splat>> seen;
-    std::unique_ptr<device_vector<gs_splat_grad>> sums;
-    std::unique_ptr<device_vector<float>> mean2d;
-    int views;
-};
-
 // The same bits; NaN counts as itself. On a GPU up to rounding: kernels for one and for several cameras are
 // compiled apart and contract other products.
 void expect_same(const std::vector<float> &all, const std::vector<float> &one, int v, const char *what) {
@@ -108,54 +66,87 @@ void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
         ASSERT_EQ(index[size_t(first) + k], own_index[k] + uint32_t(v * one.gaussians.count)) << "view " << v;
 }
 
+// What a step of all cameras and one of each give.
+class each_view {
+  public:
+    // extras: depths and absolute gradients too
+    each_view(const kernel_frame &frame, int count, distwar_policy policy, bool extras)
+        : cameras(cameras_around(frame.view.camera, count)), choice(frame.choice), like(frame.view),
+          policy(policy), extras(extras), pixels(size_t(frame.pixels())),
+          d_color(random_floats(7, 3 * pixels * cameras.size(), -1, 1)),
+          d_alpha(random_floats(8, pixels * cameras.size(), -1, 1)),
+          d_depth(random_floats(9, pixels * cameras.size(), -1, 1)), depth(pixels * cameras.size()),
+          median(pixels * cameras.size()) {
+        like.normalize_depth = 1;
+        like.inverse_depth = policy.strategy == DISTWAR_FIXED;
+    }
+    std::unique_ptr<view_step> all() {
+        like.views = {int32_t(cameras.size()), cameras.data()};
+        return run(0);
+    }
+    std::unique_ptr<view_step> one(size_t v) {
+        like.views = {}, like.camera = cameras[v];
+        return run(v);
+    }
+
+  private:
+    std::unique_ptr<view_step> run(size_t v) const {
+        auto step = std::make_unique<view_step>(like, choice);
+        step->gradient.color = d_color.data() + 3 * pixels * v;
+        if (extras) {
+            step->gradient.depth = d_depth.data() + pixels * v;
+            step->gradient.abs_mean2d = step->abs_mean2d.data();
+            step->view.image.depth = depth.data(), step->view.image.median_depth = median.data();
+        } else {
+            step->gradient.alpha = d_alpha.data() + pixels * v;
+        }
+        EXPECT_GS_OK(gs_forward(&step->view, NULL));
+        step->backward(policy);
+        return step;
+    }
+    std::vector<gs_camera> cameras;
+    scene_choice choice;
+    gs_view like;
+    distwar_policy policy;
+    bool extras;
+    size_t pixels;
+    device_vector<float> d_color, d_alpha, d_depth, depth, median;
+};
+
+std::vector<float> splats_of(const view_step &step) {
+    return step.floats(step.splats.data(), int64_t(sizeof(gs_splat) / 4) * step.view.gaussians.count);
+}
+
 class Views : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
-    const scene_choice choice = GetParam();
-    const kernel_frame frame(choice);
+    const kernel_frame frame(GetParam());
     for (const int count : {1, 2, 5}) {
-        const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, count);
-        gs_view like = frame.view;
-        like.views = {count, cameras.data()};
-        const distwar_policy policy = {DISTWAR_TREE, 4};
-        placed_view all(like, choice, policy);
-        const size_t values = size_t(all.pixels());
-        const device_vector<float> d_color(random_floats(7, 3 * values * size_t(count), -1, 1)),
-            d_alpha(random_floats(8, values * size_t(count), -1, 1));
-        all.gradient.color = d_color.data(), all.gradient.alpha = d_alpha.data();
-        ASSERT_GS_OK(gs_forward(&all.view, NULL));
-        ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, policy, NULL));
-        EXPECT_EQ(all.view.ranges.views, count);
-
-        std::vector<float> sum(all.gradient_values().size());
+        each_view of(frame, count, {DISTWAR_TREE, 4}, false);
+        const auto all = of.all();
+        EXPECT_EQ(all->view.ranges.views, count);
+        std::vector<float> sum(all->gradients.values().size());
         int64_t isects = 0;
         for (int v = 0; v < count; v++) {
-            like.views = {}, like.camera = cameras[size_t(v)];
-            placed_view one(like, choice, policy);
-            one.gradient.color = d_color.data() + 3 * values * size_t(v);
-            one.gradient.alpha = d_alpha.data() + values * size_t(v);
-            ASSERT_GS_OK(gs_forward(&one.view, NULL));
-            isects += one.view.ranges.isects;
-            expect_same(all.splats(), one.splats(), v, "splats");
-            expect_same_lists(all.view, one.view, v);
-            expect_same(all.color(), one.color(), v, "color");
-            expect_same(all.transmittance(), one.transmittance(), v, "transmittance");
-            expect_same(all.n_contrib(), one.n_contrib(), v, "n_contrib");
-            ASSERT_GS_OK(gs_backward(&one.view, &one.gradient, policy, NULL));
-            const std::vector<float> splat_grad = one.splat_grad();
-            EXPECT_LE(relative_norm(part(all.splat_grad(), splat_grad.size(), v),
-                                    part(splat_grad, splat_grad.size(), 0)),
-                      1e-5);
+            const auto one = of.one(size_t(v));
+            isects += one->view.ranges.isects;
+            expect_same(splats_of(*all), splats_of(*one), v, "splats");
+            expect_same_lists(all->view, one->view, v);
+            expect_same(all->color(), one->color(), v, "color");
+            expect_same(all->transmittance(), one->transmittance(), v, "transmittance");
+            expect_same(all->n_contrib(), one->n_contrib(), v, "n_contrib");
+            const std::vector<float> own_moments = one->moments();
+            const std::vector<double> moments = part(all->moments(), own_moments.size(), v);
+            EXPECT_LE(relative_norm(moments, part(own_moments, own_moments.size(), 0)), 1e-5);
             // From equal moments: equal gradients.
-            device_upload(one.gradient.splat_grad, all.splat_grad().data() + splat_grad.size() * size_t(v),
-                          splat_grad.size() * sizeof(float));
-            ASSERT_GS_OK(gs_project_backward(&one.view, &one.gradient, NULL));
-            expect_same(all.mean2d->read(), one.mean2d->read(), v, "mean2d");
-            const std::vector<double> own = one.gradient_values();
+            one->set_moments({moments.begin(), moments.end()});
+            ASSERT_GS_OK(gs_project_backward(&one->view, &one->gradient, NULL));
+            expect_same(all->mean2d.read(), one->mean2d.read(), v, "mean2d");
+            const std::vector<double> own = one->gradients.values();
             for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
         }
-        EXPECT_EQ(all.view.isects_needed, isects);
-        EXPECT_LE(relative_norm(all.gradient_values(), sum), 1e-6);
+        EXPECT_EQ(all->view.isects_needed, isects);
+        EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-6);
     }
 }
 
@@ -166,82 +157,31 @@ const scene_choice some_scene = {21, 80, 1, 1, 45, 37};
 
 TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
     const kernel_frame frame(some_scene);
-    const int count = 3;
-    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, count);
-    const size_t values = size_t(frame.pixels()), splats = size_t(2 * some_scene.count);
-    const device_vector<float> d_color(random_floats(7, 3 * values * count, -1, 1)),
-        d_depth(random_floats(9, values * count, -1, 1)), depth(values * count), median(values * count),
-        absolute(splats * count), own_depth(values), own_median(values), own_absolute(splats);
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
-        gs_view like = frame.view;
-        like.normalize_depth = 1;
-        like.inverse_depth = strategy == DISTWAR_FIXED;
-        like.views = {count, cameras.data()};
-        like.image.depth = depth.data(), like.image.median_depth = median.data();
-        placed_view all(like, some_scene, {strategy, 0});
-        all.gradient.color = d_color.data(), all.gradient.depth = d_depth.data();
-        all.gradient.abs_mean2d = absolute.data();
-        ASSERT_GS_OK(gs_forward(&all.view, NULL));
-        ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, {strategy, 0}, NULL));
-        std::vector<double> sum(all.gradient_values().size());
-        for (int v = 0; v < count; v++) {
-            like.views = {}, like.camera = cameras[size_t(v)];
-            like.image.depth = own_depth.data(), like.image.median_depth = own_median.data();
-            placed_view one(like, some_scene, {strategy, 0});
-            one.gradient.color = d_color.data() + 3 * values * size_t(v);
-            one.gradient.depth = d_depth.data() + values * size_t(v);
-            one.gradient.abs_mean2d = own_absolute.data();
-            ASSERT_GS_OK(gs_forward(&one.view, NULL));
-            ASSERT_GS_OK(gs_backward(&one.view, &one.gradient, {strategy, 0}, NULL));
-            expect_same(depth.read(), own_depth.read(), v, "depth");
-            expect_same(median.read(), own_median.read(), v, "median depth");
-            EXPECT_LE(relative_norm(part(absolute.read(), splats, v), part(own_absolute.read(), splats, 0)),
+        each_view of(frame, 3, {strategy, 0}, true);
+        const auto all = of.all();
+        const auto depths = [](const view_step &step) {
+            std::vector<std::vector<float>> both;
+            for (const float *const of_step : {step.view.image.depth, step.view.image.median_depth})
+                both.push_back(step.floats(of_step, step.pixels));
+            return both;
+        };
+        const std::vector<std::vector<float>> of_all = depths(*all);
+        std::vector<double> sum(all->gradients.values().size());
+        for (int v = 0; v < 3; v++) {
+            const auto one = of.one(size_t(v));
+            const std::vector<std::vector<float>> of_one = depths(*one);
+            expect_same(of_all[0], of_one[0], v, "depth");
+            expect_same(of_all[1], of_one[1], v, "median depth");
+            const std::vector<float> absolute = one->abs_mean2d.read();
+            EXPECT_LE(relative_norm(part(all->abs_mean2d.read(), absolute.size(), v),
+                                    part(absolute, absolute.size(), 0)),
                       1e-5);
-            const std::vector<double> own = one.gradient_values();
+            const std::vector<double> own = one->gradients.values();
             for (size_t k = 0; k < sum.size(); k++) sum[k] += own[k];
         }
-        EXPECT_LE(relative_norm(all.gradient_values(), sum), 1e-5);
+        EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-5);
     }
-}
-
-TEST(ViewsEdges, TakeThreeChannels) {
-    const kernel_frame frame(some_scene);
-    gs_view view = frame.view;
-    const gs_camera cameras[2] = {view.camera, view.camera};
-    view.views = {2, cameras};
-    view.gaussians.channels = 4;
-    expect_error(gs_project(&view, NULL), "gs_project: several cameras take 3 channels");
-}
-
-TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
-    const kernel_frame frame(some_scene);
-    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 4);
-    gs_view like = frame.view;
-    like.views = {4, cameras.data()};
-    std::vector<double> expected;
-    std::vector<float> picture;
-    for (const distwar_strategy strategy :
-         {DISTWAR_TREE, DISTWAR_ATOMIC, DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_BLOCK, DISTWAR_FIXED})
-        for (const int pixels : {1, 2, 4}) {
-            const bool waits = pixels == 2;
-            placed_view all(like, some_scene, {strategy, 0});
-            const device_vector<float> d_color(random_floats(7, size_t(12 * all.pixels()), -1, 1));
-            all.gradient.color = d_color.data();
-            ASSERT_GS_OK(gs_project(&all.view, NULL));
-            ASSERT_GS_OK(gs_bin(&all.view, NULL));
-            if (waits) {
-                ASSERT_GS_OK(gs_settle(&all.view, NULL));
-            }
-            const int tiles = 4 * all.view.ranges.tiles_x * all.view.ranges.tiles_y;
-            all.view.ranges.pixels_per_thread = pixels;
-            all.view.ranges.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
-            ASSERT_GS_OK(gs_render(&all.view, NULL));
-            ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, {strategy, 0}, NULL));
-            if (picture.empty()) picture = all.color(), expected = all.gradient_values();
-            EXPECT_EQ(all.color(), picture);
-            EXPECT_LE(relative_norm(all.gradient_values(), expected), 1e-5)
-                << distwar_strategy_name(strategy) << ", " << pixels;
-        }
 }
 
 TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
@@ -249,50 +189,50 @@ TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 3);
     gs_view like = frame.view;
     like.views = {3, cameras.data()};
-    placed_view all(like, some_scene, {DISTWAR_TREE, 0});
-    const device_vector<float> d_color(std::vector<float>(size_t(9 * all.pixels()), 1));
+    view_step all(like, some_scene);
+    const device_vector<float> d_color(std::vector<float>(size_t(9 * all.pixels), 1));
     all.gradient.color = d_color.data();
     all.view.memory.isect_capacity = frame.view.ranges.isects; // those of one view
-    ASSERT_GS_OK(gs_project(&all.view, NULL));
-    ASSERT_GS_OK(gs_bin(&all.view, NULL));
-    ASSERT_GS_OK(gs_render(&all.view, NULL));
-    ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, all.policy, NULL));
+    all.queue();
+    all.backward({DISTWAR_TREE, 0});
     EXPECT_EQ(gs_settle(&all.view, NULL), GS_ISECTS_DO_NOT_FIT);
     EXPECT_GT(all.view.isects_needed, frame.view.ranges.isects);
     for (const float value : all.color()) ASSERT_TRUE(std::isnan(value));
     for (const float value : all.transmittance()) ASSERT_TRUE(std::isnan(value));
-    for (const double value : all.gradient_values()) ASSERT_EQ(value, 0);
+    for (const double value : all.gradients.values()) ASSERT_EQ(value, 0);
 }
 
 TEST(ViewsEdges, WhatCannotBeIsRefused) {
     const kernel_frame frame(some_scene);
-    std::vector<gs_camera> cameras = cameras_around(frame.view.camera, GS_MAX_VIEWS + 1);
+    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, GS_MAX_VIEWS + 1);
     gs_view like = frame.view;
     like.views = {2, cameras.data()};
-    placed_view all(like, some_scene, {DISTWAR_TREE, 0});
-    all.view.views.count = GS_MAX_VIEWS + 1;
-    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
-    all.view.views.count = -1;
-    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.count must be in 0..32");
-    all.view.views = {2, NULL};
-    expect_refused(gs_forward(&all.view, NULL), "gs_forward: views.cameras must be given");
-    all.view.views = {2, cameras.data()};
-    cameras[1].width--;
-    expect_refused(gs_forward(&all.view, NULL),
-                   "gs_forward: all cameras must have the size of gs_view.camera");
-    cameras[1].width++;
-    cameras[1].fx = 0;
-    expect_refused(gs_forward(&all.view, NULL), "gs_project: fx, fy and near_plane must be positive");
-    cameras[1].fx = cameras[0].fx;
-    all.view.gaussians.count = INT32_MAX / 2 + 1;
-    expect_refused(gs_forward(&all.view, NULL), "gs_forward: count of Gaussians times cameras");
-    all.view.gaussians.count = some_scene.count;
+    view_step all(like, some_scene);
     ASSERT_GS_OK(gs_forward(&all.view, NULL));
-    all.view.views.count = 3;
-    expect_refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
-    all.view.views = {};
-    expect_refused(gs_render(&all.view, NULL), "gs_render: the lists are of another number of cameras");
-    all.view.views = {2, cameras.data()};
+    using change = void (*)(gs_view &, std::vector<gs_camera> &);
+    const auto refused = [&](auto *call, const char *text, change of) {
+        gs_view view = all.view;
+        std::vector<gs_camera> own = cameras;
+        view.views.cameras = own.data();
+        of(view, own);
+        expect_refused(call(&view, NULL), text);
+    };
+    for (const change of : {change([](gs_view &v, auto &) { v.views.count = GS_MAX_VIEWS + 1; }),
+                            change([](gs_view &v, auto &) { v.views.count = -1; })})
+        refused(gs_forward, "gs_forward: views.count must be in 0..32", of);
+    refused(gs_forward, "gs_forward: views.cameras must be given",
+            [](gs_view &v, auto &) { v.views.cameras = NULL; });
+    refused(gs_forward, "gs_forward: all cameras must have the size of gs_view.camera",
+            [](gs_view &, auto &own) { own[1].width--; });
+    refused(gs_forward, "gs_project: fx, fy and near_plane must be positive",
+            [](gs_view &, auto &own) { own[1].fx = 0; });
+    refused(gs_forward, "gs_forward: count of Gaussians times cameras",
+            [](gs_view &v, auto &) { v.gaussians.count = INT32_MAX / 2 + 1; });
+    refused(gs_forward, "gs_forward: several cameras take 3 channels",
+            [](gs_view &v, auto &) { v.gaussians.channels = 4; });
+    for (const change of : {change([](gs_view &v, auto &) { v.views.count = 3; }),
+                            change([](gs_view &v, auto &) { v.views = {}; })})
+        refused(gs_render, "gs_render: the lists are of another number of cameras", of);
 
     const device_vector<int32_t> radii(static_cast<size_t>(some_scene.count));
     const device_vector<uint8_t> visible(static_cast<size_t>(some_scene.count));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists of tiles: nothing that counts is missing, the order is (depth, index).
-#include "kernel_frame.h"
+#include "blend/blend_cases.h"
 #include "blend.cuh"
 #include "launch.cuh"
 #include "rows.h"
@@ -18,11 +18,9 @@ namespace {
 class Bin : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
-    const kernel_frame frame(GetParam());
+    const blend_frame frame(GetParam());
     const std::vector<gs_splat> splats = frame.splats.read();
-    const held_decisions taken = frame.decisions();
-    const std::vector<reference_splat> expected = frame.reference_splats(taken);
-    const gs_tile_ranges &ranges = taken.ranges;
+    const gs_tile_ranges &ranges = frame.taken.ranges;
     const int tiles = ranges.tiles_x * ranges.tiles_y;
     ASSERT_EQ(ranges.tile_begin[0], 0);
     ASSERT_EQ(ranges.tile_begin[tiles], ranges.isects);
@@ -43,7 +41,7 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
         held += last - first;
         for (int64_t i = 0; i < frame.choice.count; i++) {
             const bool listed = std::find(first, last, uint32_t(i)) != last;
-            const double alpha = reference_reach(&expected[i], frame.choice.width, frame.choice.height,
+            const double alpha = reference_reach(&frame.seen[i], frame.choice.width, frame.choice.height,
                                                  t % ranges.tiles_x, t / ranges.tiles_x);
             needed += alpha * 255 >= 1;
             if (alpha * 255 >= 1) {
@@ -85,12 +83,17 @@ struct binned {
     int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
 };
 
+// Short lists, and one that is cut into parts.
 TEST(BinEdges, EqualDepthsStandInTheOrderOfTheirIndex) {
-    const int count = 70;
-    const std::vector<gs_splat> splats(count, {{20, 20}, {0.1f, 0, 0.1f}, -1, {1, 1, 1}, 3, {}});
-    const binned made(splats, 40, 40, 9 * count);
-    ASSERT_EQ(made.ranges.isects, 9 * count);
-    for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % count);
+    for (const auto &[count, tiles] : {std::pair{70, 9}, {20000, 1}}) {
+        const float middle = tiles > 1 ? 20 : 8, width = tiles > 1 ? 0.1f : 2;
+        const std::vector<gs_splat> splats(size_t(count),
+                                           {{middle, middle}, {width, 0, width}, -1, {1, 1, 1}, 3, {}});
+        const int side = tiles > 1 ? 40 : 16;
+        const binned made(splats, side, side, int64_t(tiles) * count);
+        ASSERT_EQ(made.ranges.isects, int64_t(tiles) * count);
+        for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % size_t(count));
+    }
 }
 
 std::vector<uint32_t> by_depth(const std::vector<gs_splat> &splats) {
@@ -147,12 +150,6 @@ TEST(BinEdges, ListsAreSortedByAllBitsOfTheDepth) {
                     << count << " depths, " << step << " apart, and " << beyond << " beyond";
             }
     }
-}
-
-TEST(BinEdges, ListsOfOneDepthAreCutToo) {
-    const std::vector<gs_splat> splats(20000, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
-    const binned made(splats, 16, 16, int64_t(splats.size()));
-    for (size_t i = 0; i < splats.size(); i++) ASSERT_EQ(made.index[i], i);
 }
 
 // Several lists of every kind at once, and no room but for them. The more rows of empty tiles follow, the shorter the

@@ -45,49 +45,30 @@ TEST(Scan, SumsWhatStandsBefore) {
     }
 }
 
-TEST(Scan, NoItemsNeedNoMemory) {
-    EXPECT_EQ(scan_exclusive(nullptr, nullptr, 0, nullptr, 0, nullptr), cudaSuccess);
-}
-
-TEST(Scan, RefusesNegativeCounts) {
+TEST(Scan, NoItemsNeedNoMemoryAndNegativeCountsAreRefused) {
     size_t bytes = 0;
+    EXPECT_EQ(scan_exclusive(nullptr, nullptr, 0, nullptr, 0, nullptr), cudaSuccess);
     EXPECT_EQ(scan_exclusive_bytes(-1, &bytes), cudaErrorInvalidValue);
     EXPECT_EQ(scan_exclusive(nullptr, nullptr, -1, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
-struct pairs {
-    std::vector<uint32_t> keys;
-    std::vector<uint32_t> values;
-};
-
-pairs sort(const pairs &in, int bits) {
-    const int64_t n = int64_t(in.keys.size());
+// Sorted pairs of a key and its place.
+std::vector<std::vector<uint32_t>> sort(const std::vector<uint32_t> &keys, int bits) {
+    const int64_t n = int64_t(keys.size());
+    std::vector<uint32_t> places(keys.size());
+    std::iota(places.begin(), places.end(), 0u);
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
     const device_vector<char> workspace(bytes);
-    const device_vector<uint32_t> keys0(in.keys), keys1(n);
-    const device_vector<uint32_t> values0(in.values), values1(n);
-    const sort_arrays arrays = {{keys0.data(), keys1.data()}, {values0.data(), values1.data()}};
+    const device_vector<uint32_t> k[2] = {device_vector<uint32_t>(keys),
+                                          device_vector<uint32_t>(keys.size())},
+                                  v[2] = {device_vector<uint32_t>(places),
+                                          device_vector<uint32_t>(keys.size())};
+    const sort_arrays arrays = {{k[0].data(), k[1].data()}, {v[0].data(), v[1].data()}};
     int selected = -1;
     EXPECT_EQ(sort_pairs(&arrays, n, bits, &selected, workspace.data(), bytes, nullptr), cudaSuccess);
-    if (selected == 0) return {keys0.read(), values0.read()};
-    EXPECT_EQ(selected, 1);
-    return {keys1.read(), values1.read()};
-}
-
-pairs sort_expected(const pairs &in, int bits) {
-    const int64_t n = int64_t(in.keys.size());
-    std::vector<int64_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    const uint32_t used = uint32_t((uint64_t{1} << bits) - 1);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return (in.keys[a] & used) < (in.keys[b] & used); });
-    pairs out;
-    for (const int64_t i : order) {
-        out.keys.push_back(in.keys[i]);
-        out.values.push_back(in.values[i]);
-    }
-    return out;
+    EXPECT_TRUE(selected == 0 || selected == 1);
+    return {k[selected == 1].read(), v[selected == 1].read()};
 }
 
 TEST(Sort, OrdersByTheKeysAndIsStable) {
@@ -98,11 +79,14 @@ TEST(Sort, OrdersByTheKeysAndIsStable) {
             int bits;
         } const cases[] = {{~0u, 32}, {0x80700021, 32}, {~0u, 11}};
         for (const auto &[key_mask, bits] : cases) {
-            pairs in{std::vector<uint32_t>(n), std::vector<uint32_t>(n)};
-            for (auto &key : in.keys) key = uint32_t(random() >> 32) & key_mask;
-            std::iota(in.values.begin(), in.values.end(), 0u);
-            const pairs out = sort(in, bits), expected = sort_expected(in, bits);
-            EXPECT_TRUE(out.keys == expected.keys && out.values == expected.values)
+            std::vector<uint32_t> keys(n), sorted, places(n);
+            for (uint32_t &key : keys) key = uint32_t(random() >> 32) & key_mask;
+            std::iota(places.begin(), places.end(), 0u);
+            const uint32_t used = uint32_t((uint64_t{1} << bits) - 1);
+            std::stable_sort(places.begin(), places.end(),
+                             [&](uint32_t a, uint32_t b) { return (keys[a] & used) < (keys[b] & used); });
+            for (const uint32_t place : places) sorted.push_back(keys[place]);
+            EXPECT_TRUE(sort(keys, bits) == (std::vector<std::vector<uint32_t>>{sorted, places}))
                 << n << " items, keys & " << key_mask << ", " << bits << " bits";
         }
     }
@@ -118,21 +102,15 @@ TEST(Sort, WorkspaceForMoreIsEnoughForLess) {
     }
 }
 
-TEST(Sort, NoItemsNeedNoMemory) {
-    const sort_arrays arrays = {};
-    int selected = -1;
-    EXPECT_EQ(sort_pairs(&arrays, 0, 32, &selected, nullptr, 0, nullptr), cudaSuccess);
-    EXPECT_EQ(selected, 0);
-}
-
-TEST(Sort, RefusesBadCounts) {
+TEST(Sort, NoItemsNeedNoMemoryAndBadCountsAreRefused) {
     const sort_arrays arrays = {};
     int selected = -1;
     size_t bytes = 0;
+    EXPECT_EQ(sort_pairs(&arrays, 0, 32, &selected, nullptr, 0, nullptr), cudaSuccess);
+    EXPECT_EQ(selected, 0);
     EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(&arrays, -1, 32, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    for (const int bits : {0, 33})
-        EXPECT_EQ(sort_pairs(&arrays, 0, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    for (const auto &[n, bits] : {std::pair{-1, 32}, {0, 0}, {0, 33}})
+        EXPECT_EQ(sort_pairs(&arrays, n, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
 // More than 2^31 items, made and checked on the device.

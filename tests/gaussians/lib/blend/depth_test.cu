@@ -2,7 +2,6 @@
 // Depth, the median of depth, and absolute gradients against the reference, with the kernels' decisions
 // replayed.
 #include "blend_cases.h"
-#include "kernel_frame.h"
 #include <cmath>
 
 namespace {
@@ -19,25 +18,18 @@ void PrintTo(const depth_scene &s, std::ostream *out) {
 class Depth : public testing::TestWithParam<depth_scene> {
   protected:
     Depth() : frame(GetParam().choice) {
-        taken = frame.decisions();
-        splats = frame.reference_splats(taken);
         frame.view.image.depth = frame.depth.data();
         frame.view.image.median_depth = frame.median_depth.data();
         frame.view.normalize_depth = GetParam().normalize;
         frame.view.inverse_depth = GetParam().inverse;
     }
-
-    kernel_frame frame;
-    held_decisions taken;
-    std::vector<reference_splat> splats;
+    blend_frame frame;
 };
 
 TEST_P(Depth, AgreesWithTheReference) {
     const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
     const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
-    reference_image expected = reference_image_create(frame.choice.width, frame.choice.height);
-    const reference_blend blend = frame.blend(taken, splats);
-    reference_render(&blend, NULL, &expected);
+    const rendered expected(frame.blend());
     for (const int pixels : {1, 2, 4}) {
         frame.view.ranges.pixels_per_thread = pixels;
         ASSERT_GS_OK(gs_render(&frame.view, NULL));
@@ -57,61 +49,24 @@ TEST_P(Depth, AgreesWithTheReference) {
         EXPECT_LE(close, frame.pixels() / 100);
         EXPECT_GT(crossed, 0);
     }
-    reference_image_destroy(&expected);
-}
-
-// Either output alone.
-TEST_P(Depth, IsWrittenWhereItIsWanted) {
-    ASSERT_GS_OK(gs_render(&frame.view, NULL));
-    const std::vector<float> depth = frame.depth.read(), median = frame.median_depth.read();
-    const std::vector<float> sentinel(depth.size(), 12345);
-    device_upload(frame.depth.data(), sentinel.data(), sentinel.size() * sizeof(float));
-    device_upload(frame.median_depth.data(), sentinel.data(), sentinel.size() * sizeof(float));
-    frame.view.image.depth = NULL;
-    ASSERT_GS_OK(gs_render(&frame.view, NULL));
-    EXPECT_EQ(frame.depth.read(), sentinel);
-    EXPECT_EQ(frame.median_depth.read(), median);
-    device_upload(frame.median_depth.data(), sentinel.data(), sentinel.size() * sizeof(float));
-    frame.view.image.depth = frame.depth.data(), frame.view.image.median_depth = NULL;
-    ASSERT_GS_OK(gs_render(&frame.view, NULL));
-    EXPECT_EQ(frame.depth.read(), depth);
-    EXPECT_EQ(frame.median_depth.read(), sentinel);
+    // Either output alone.
+    const std::vector<float> depth = frame.depth.read(), median = frame.median_depth.read(),
+                             sentinel(depth.size(), 12345);
+    for (const bool of_depth : {false, true}) {
+        frame.depth.fill(12345), frame.median_depth.fill(12345);
+        frame.view.image.depth = of_depth ? frame.depth.data() : NULL;
+        frame.view.image.median_depth = of_depth ? NULL : frame.median_depth.data();
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
+        EXPECT_EQ(frame.depth.read(), of_depth ? depth : sentinel);
+        EXPECT_EQ(frame.median_depth.read(), of_depth ? sentinel : median);
+    }
 }
 
 TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
     ASSERT_GS_OK(gs_render(&frame.view, NULL));
-    const std::vector<float> d_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
-    const std::vector<float> d_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
-    const std::vector<float> d_depth = random_floats(13, size_t(frame.pixels()), -1, 1);
-    const device_vector<float> depth_gradient(d_depth), abs_mean2d(size_t(2 * frame.choice.count));
-    const std::vector<double> color_weight(d_color.begin(), d_color.end()),
-        alpha_weight(d_alpha.begin(), d_alpha.end()), depth_weight(d_depth.begin(), d_depth.end());
-    const reference_blend blend = frame.blend(taken, splats);
-    struct wanted {
-        bool depth, absolute;
-    };
-    for (const wanted &want : {wanted{true, false}, wanted{false, true}, wanted{true, true}}) {
-        std::vector<reference_splat_gradient> gradients(size_t(frame.choice.count));
-        const reference_image_gradient d_image = {color_weight.data(), alpha_weight.data(),
-                                                  want.depth ? depth_weight.data() : NULL};
-        reference_render_backward(&blend, &d_image, gradients.data(), NULL);
-        gs_gradient extras = {};
-        if (want.depth) extras.depth = depth_gradient.data();
-        if (want.absolute) extras.abs_mean2d = abs_mean2d.data();
-        for (const blend_case &w : blend_cases) {
-            SCOPED_TRACE(testing::Message()
-                         << w << (want.depth ? ", depth" : "") << (want.absolute ? ", absolute" : ""));
-            divide(&frame.view.ranges, w);
-            const std::vector<float> splat_grad =
-                frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold}, extras);
-            const bool undefined = want.depth && !want.absolute; // the absolute sums
-            expect_moments(splat_grad, splats, gradients, 0,
-                           undefined ? GS_SPLAT_GRAD_SUMS + 1 : int(GS_SPLAT_GRAD_STRIDE), [&](int k) {
-                               return k < GS_SPLAT_GRAD_SUMS ||
-                                      (k == GS_SPLAT_GRAD_SUMS ? want.depth : want.absolute);
-                           });
-        }
-    }
+    frame.expect_reference_moments(true, false);
+    frame.expect_reference_moments(false, true);
+    frame.expect_reference_moments(true, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Depth,
@@ -121,16 +76,18 @@ INSTANTIATE_TEST_SUITE_P(Scenes, Depth,
                                          depth_scene{{9, 600, 1, 1, 33, 33}, false, true},
                                          depth_scene{{2, 128, 1, 1, 50, 37}, true, true}));
 
-TEST(DepthEdges, WithoutSplatsIsZero) {
+TEST(DepthEdges, WithoutSplatsIsZeroAndTheImageTheBackground) {
     kernel_frame frame({1, 0, 0, 0, 20, 30});
     frame.view.image.depth = frame.depth.data(), frame.view.image.median_depth = frame.median_depth.data();
     for (const int normalize : {0, 1}) {
-        const std::vector<float> sentinel(size_t(frame.pixels()), 12345);
-        device_upload(frame.depth.data(), sentinel.data(), sentinel.size() * sizeof(float));
+        frame.depth.fill(12345);
         frame.view.normalize_depth = normalize;
         ASSERT_GS_OK(gs_render(&frame.view, NULL));
-        EXPECT_EQ(frame.depth.read(), std::vector<float>(sentinel.size()));
-        EXPECT_EQ(frame.median_depth.read(), std::vector<float>(sentinel.size()));
+        EXPECT_EQ(frame.depth.read(), std::vector<float>(600));
+        EXPECT_EQ(frame.median_depth.read(), std::vector<float>(600));
+        EXPECT_EQ(frame.transmittance.read(), std::vector<float>(600, 1));
+        const std::vector<float> color = frame.color.read();
+        for (size_t i = 0; i < color.size(); i++) ASSERT_EQ(color[i], frame.view.background[i / 600]);
     }
 }
 

@@ -83,11 +83,15 @@ TEST(Dropout, APartOfASceneDrawsAsTheSceneDoes) {
 TEST(Dropout, RefusesWhatItCannotTake) {
     const scene s;
     const device_vector<float> logits(static_cast<size_t>(count));
-    EXPECT_EQ(gs_dropout(s.device->get(), 0, 0.95f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(s.device->get(), 0, NAN, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(s.device->get(), 0, 0.1f, 1, 1, nullptr, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(s.device->get(), -1, 0.1f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(nullptr, 0, 0.1f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
+    const gs_gaussians *const g = s.device->get();
+    const auto dropout = [](const gs_gaussians *of, int64_t first, float share, float *to) {
+        return gs_dropout(of, first, share, 1, 1, to, nullptr);
+    };
+    expect_refused(dropout(g, 0, 0.95f, logits.data()), "gs_dropout: share");
+    expect_refused(dropout(g, 0, NAN, logits.data()), "gs_dropout: share");
+    expect_refused(dropout(g, 0, 0.1f, nullptr), "gs_dropout: logits");
+    expect_refused(dropout(g, -1, 0.1f, logits.data()), "gs_dropout: first");
+    expect_refused(dropout(nullptr, 0, 0.1f, logits.data()), "gs_dropout: Gaussians");
 }
 
 } // namespace

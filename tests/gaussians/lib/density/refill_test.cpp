@@ -82,27 +82,6 @@ TEST(Relocate, ThoseThatShareAPlaceShowWhatOneDid) {
         }
 }
 
-TEST(Relocate, TheLivingThatNobodyJoinsStayWithTheirState) {
-    const int64_t count = 400;
-    host_gaussians start = random_gaussians(3, count, 2);
-    const host_gaussians moments = random_gaussians(4, count, 2);
-    for (int64_t i = 0; i < count; i++) start.opacity_logit(i) = i % 10 == 0 ? -8.0f : logit(0.5);
-    start.opacity_logit(30) = NAN; // dead, too
-    refilled got = refill(start, count, moments);
-    int64_t joined = 0, newcomers = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const bool stays = got.gaussians.row(i) == start.row(i);
-        EXPECT_EQ(stays, got.first.row(i) == moments.row(i));
-        EXPECT_EQ(stays, got.second.row(i) == moments.row(i));
-        EXPECT_FALSE(stays && i % 10 == 0);
-        EXPECT_GT(got.gaussians.opacity(i), least_opacity);
-        joined += !stays && i % 10 != 0;
-        newcomers += i % 10 == 0;
-    }
-    EXPECT_GT(joined, 20);
-    EXPECT_LE(joined, newcomers);
-}
-
 TEST(Relocate, PlacesAreDrawnInProportionToOpacity) {
     const int64_t living = 5, count = 20000;
     host_gaussians start = random_gaussians(5, count, 0);
@@ -126,29 +105,6 @@ TEST(Relocate, PlacesAreDrawnInProportionToOpacity) {
         const double expected = opacities[i] / total * double(count - living);
         EXPECT_NEAR(joined[i], expected, 5 * std::sqrt(expected)) << i;
     }
-}
-
-TEST(Relocate, SameInputSameBytesAndAnotherIterationOtherPlaces) {
-    host_gaussians start = random_gaussians(6, 3000, 0);
-    for (int64_t i = 0; i < 3000; i++) start.opacity_logit(i) = i % 3 == 0 ? -9.0f : float(i % 7) - 3;
-    const auto places = [&](uint64_t seed, uint64_t iteration) {
-        return refill(start, 3000, start, {}, seed, iteration).gaussians.array[0];
-    };
-    EXPECT_EQ(places(1, 600), places(1, 600));
-    EXPECT_NE(places(1, 600), places(1, 700));
-    EXPECT_NE(places(1, 600), places(2, 600));
-}
-
-TEST(Relocate, WhereNobodyLivesNewRowsAreDead) {
-    host_gaussians start = random_gaussians(7, 50, 1);
-    for (int64_t i = 0; i < 50; i++) start.opacity_logit(i) = i < 40 ? -9.0f : 3.0f;
-    refilled got = refill(start, 40, start);
-    for (int64_t i = 0; i < 50; i++) {
-        EXPECT_LT(got.gaussians.opacity(i), least_opacity);
-        EXPECT_EQ(got.gaussians.row(i) == start.row(i), i < 40);
-    }
-    const host_gaussians none(0, 1);
-    EXPECT_EQ(refill(none, 0, none).gaussians.count, 0);
 }
 
 // ---- noise and penalties ----
@@ -286,34 +242,6 @@ TEST(Split, HalvesStopTheLightThatTheWholeStopped) {
     }
 }
 
-TEST(Split, EveryDeadRowIsTakenAndEveryGaussianIsSplitOnce) {
-    const int64_t count = 400;
-    host_gaussians start = random_gaussians(3, count, 0);
-    std::vector<float> sums;
-    for (int64_t i = 0; i < count; i++) {
-        start.opacity_logit(i) = i % 4 == 0 ? -9.0f : 0.0f;
-        sums.push_back(float(1 + i % 7));
-        sums.push_back(1);
-    }
-    start.opacity_logit(8) = NAN; // dead, too
-    sums[2 * 13] = 0, sums[2 * 14] = NAN, sums[2 * 15] = INFINITY;
-    refilled got = refill(start, count, start, sums);
-    int64_t changed = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const bool stays = got.gaussians.row(i) == start.row(i);
-        EXPECT_EQ(stays, got.first.row(i) == start.row(i));
-        EXPECT_EQ(stays, got.second.row(i) == start.row(i));
-        EXPECT_GT(got.gaussians.opacity(i), least_opacity);
-        EXPECT_FALSE(stays && i % 4 == 0);
-        changed += !stays && i % 4 != 0;
-    }
-    EXPECT_EQ(changed, 100);
-    for (int64_t i = 13; i < 16; i++) EXPECT_EQ(got.gaussians.row(i), start.row(i));
-    const refilled again = refill(start, count, start, sums);
-    EXPECT_EQ(again.gaussians.array[0], got.gaussians.array[0]);
-    EXPECT_NE(refill(start, count, start, sums, 1, 700).gaussians.array[0], got.gaussians.array[0]);
-}
-
 // One dead Gaussian, many times.
 TEST(Split, DrawsInProportionToTheSums) {
     const int64_t count = 5;
@@ -334,22 +262,61 @@ TEST(Split, DrawsInProportionToTheSums) {
         EXPECT_NEAR(drawn[i], weights[i] * times, 5 * std::sqrt(weights[i] * times)) << i;
 }
 
-TEST(Split, WhereNoneIsLeftNewRowsAreDeadAndOldOnesStay) {
-    host_gaussians start = random_gaussians(7, 50, 1);
-    std::vector<float> sums(100, 1.0f);
-    for (int64_t i = 0; i < 50; i++) start.opacity_logit(i) = i < 2 ? 0.0f : i < 40 ? -9.0f : 3.0f;
-    sums[0] = 0;
-    refilled got = refill(start, 40, start, sums);
-    int64_t living = 0;
-    for (int64_t i = 0; i < 50; i++) {
-        living += got.gaussians.opacity(i) > least_opacity;
-        if (i == 0 || (i > 2 && i < 40)) {
-            EXPECT_EQ(got.gaussians.row(i), start.row(i)) << i;
-        }
+// ---- either way ----
+
+// By splits each of the living is drawn once, so that as many change as were dead.
+TEST(Refill, EveryDeadRowIsTakenAndTheLivingThatAreNotDrawnStay) {
+    const int64_t count = 400;
+    host_gaussians start = random_gaussians(3, count, 2);
+    const host_gaussians moments = random_gaussians(4, count, 2);
+    std::vector<float> sums;
+    for (int64_t i = 0; i < count; i++) {
+        start.opacity_logit(i) = i % 4 == 0 ? -9.0f : 0.0f;
+        sums.insert(sums.end(), {float(1 + i % 7), 1});
     }
-    EXPECT_EQ(living, 3);
-    const host_gaussians none(0, 1);
-    EXPECT_EQ(refill(none, 0, none, {0}).gaussians.count, 0);
+    start.opacity_logit(8) = NAN;                                  // dead, too
+    sums[2 * 13] = 0, sums[2 * 14] = NAN, sums[2 * 15] = INFINITY; // not drawn
+    for (const std::vector<float> &density : {std::vector<float>(), sums}) {
+        const auto at = [&](uint64_t seed, uint64_t iteration) {
+            return refill(start, count, moments, density, seed, iteration);
+        };
+        refilled got = at(1, 600);
+        int64_t changed = 0;
+        for (int64_t i = 0; i < count; i++) {
+            const bool stays = got.gaussians.row(i) == start.row(i);
+            EXPECT_EQ(stays, got.first.row(i) == moments.row(i));
+            EXPECT_EQ(stays, got.second.row(i) == moments.row(i));
+            EXPECT_GT(got.gaussians.opacity(i), least_opacity);
+            EXPECT_FALSE(stays && i % 4 == 0);
+            EXPECT_TRUE(stays || density.empty() || i < 13 || i > 15);
+            changed += !stays && i % 4 != 0;
+        }
+        EXPECT_GT(changed, density.empty() ? 20 : 99);
+        EXPECT_LE(changed, 100);
+        EXPECT_EQ(at(1, 600).gaussians.array[0], got.gaussians.array[0]);
+        EXPECT_NE(at(1, 700).gaussians.array[0], got.gaussians.array[0]);
+        EXPECT_NE(at(2, 600).gaussians.array[0], got.gaussians.array[0]);
+    }
+}
+
+TEST(Refill, WhereNoneIsLeftNewRowsAreDeadAndOldOnesStay) {
+    for (const bool splits : {false, true}) {
+        host_gaussians start = random_gaussians(7, 50, 1);
+        std::vector<float> sums(splits ? 100 : 0, 1.0f);
+        if (splits) sums[0] = 0; // row 1 can be split, and row 0 cannot
+        for (int64_t i = 0; i < 50; i++)
+            start.opacity_logit(i) = splits && i < 2 ? 0.0f : i < 40 ? -9.0f : 3.0f;
+        refilled got = refill(start, 40, start, sums);
+        int64_t living = 0;
+        for (int64_t i = 0; i < 50; i++) {
+            living += got.gaussians.opacity(i) > least_opacity;
+            const bool may_change = i >= 40 || (splits && (i == 1 || i == 2));
+            EXPECT_TRUE(may_change || got.gaussians.row(i) == start.row(i)) << i;
+        }
+        EXPECT_EQ(living, splits ? 3 : 0);
+        const host_gaussians none(0, 1);
+        EXPECT_EQ(refill(none, 0, none, std::vector<float>(splits)).gaussians.count, 0);
+    }
 }
 
 // ---- what cannot be ----
@@ -359,9 +326,7 @@ TEST(Refill, RefusesBadArguments) {
     const gs_gaussians g = set.get(), wrong = other.get();
     const device_vector<float> sums(20);
     const auto refused = [&](const gs_refill_rules *rules, const gs_gaussians *moments, const char *text) {
-        EXPECT_EQ(gs_refill(&g, moments, moments, rules, nullptr), GS_INVALID_ARGUMENT) << text;
-        EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_refill: ") + text, 0), 0u)
-            << gs_last_error();
+        expect_refused(gs_refill(&g, moments, moments, rules, nullptr), std::string("gs_refill: ") + text);
     };
     refused(nullptr, &g, "rules must be given");
     for (const float *const density : {(const float *)nullptr, (const float *)sums.data()}) {
@@ -369,13 +334,12 @@ TEST(Refill, RefusesBadArguments) {
         EXPECT_GS_OK(gs_refill(&g, &g, &g, &good, nullptr));
         refused(&good, &wrong, "");
         refused(&good, nullptr, "");
-        gs_refill_rules bad = good;
         for (const int64_t existing : {-1, 11}) {
-            bad.existing = existing;
+            const gs_refill_rules bad = {existing, least_opacity, 1, 1, density, nullptr};
             refused(&bad, &g, "existing");
         }
         for (const float opacity : {-0.1f, 1.0f, float(NAN)}) {
-            bad = good, bad.least_opacity = opacity;
+            const gs_refill_rules bad = {10, opacity, 1, 1, density, nullptr};
             refused(&bad, &g, "least_opacity");
         }
     }

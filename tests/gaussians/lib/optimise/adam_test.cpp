@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gs_adam against the double-precision reference, and what must hold without one.
+// gs_adam against the double-precision reference, and what must hold without one. gs_adam_rows and gs_average against
+// their formulas.
 #include "device_vector.h"
 #include "distwar_gs.h"
 #include "kernel_frame.h"
@@ -16,6 +17,7 @@
 namespace {
 
 const gs_adam_rates rates = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f, 0}; // all different
+const int shapes[][2] = {{1, 0}, {1, 3}, {100, 0}, {257, 1}, {1000, 2}, {343, 3}};
 
 // A reference_gaussians that frees itself, as one array of values.
 class block {
@@ -75,7 +77,6 @@ void expect_close(block &values, block &exact, double floor, const char *what) {
 
 TEST(Adam, AgreesWithTheReference) {
     std::mt19937 random(1);
-    const int shapes[][2] = {{1, 0}, {1, 3}, {100, 0}, {257, 1}, {1000, 2}, {343, 3}};
     for (const auto &[count, degree] : shapes) {
         SCOPED_TRACE(std::to_string(count) + " Gaussians of degree " + std::to_string(degree));
         // From zero, so that the values are nothing but the sum of the steps.
@@ -93,23 +94,6 @@ TEST(Adam, AgreesWithTheReference) {
         expect_close(got, exact, 1, "values");
         expect_close(got_first, exact_first, 0, "first moment");
         expect_close(got_second, exact_second, 0, "second moment");
-    }
-}
-
-// The first step's corrections cancel the moments' weights: it goes by the rate, whatever the gradient's
-// size.
-TEST(Adam, FirstStepIsTheRate) {
-    const int count = 50, degree = 3;
-    std::mt19937 random(2);
-    block gradient(count, degree);
-    fill_gradient(gradient, random);
-    const device_gaussians values(count, degree), gradients(*gradient.get()), first(count, degree),
-        second(count, degree);
-    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, 1, nullptr));
-    block moved(values);
-    for (int64_t i = 0; i < moved.size(); i++) {
-        const double sign = (gradient[i] > 0) - (gradient[i] < 0);
-        ASSERT_NEAR(moved[i], -moved.rate(i) * sign, 1e-6 * moved.rate(i)) << i << ": " << gradient[i];
     }
 }
 
@@ -263,38 +247,64 @@ TEST(AdamRows, RefusesBadArguments) {
 
 TEST(Adam, RefusesBadArguments) {
     const device_gaussians values(4, 1), gradients(4, 1), first(4, 1), second(4, 1);
-    const gs_gaussians good = *gradients.get();
     const auto adam = [&](const gs_gaussians *g, const gs_adam_rates *r, int64_t step) {
         return gs_adam(values.get(), g, first.get(), second.get(), r, step, nullptr);
     };
-    EXPECT_GS_OK(adam(&good, &rates, 1));
-    EXPECT_EQ(adam(nullptr, &rates, 1), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(adam(&good, nullptr, 1), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(adam(&good, &rates, 0), GS_INVALID_ARGUMENT);
-    gs_gaussians bad = good;
-    bad.count = 3;
-    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
-    bad = good;
-    bad.sh_degree = 2;
-    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
-    bad = good;
-    bad.sh = nullptr;
-    expect_refused(adam(&bad, &rates, 1), "gs_adam");
+    EXPECT_GS_OK(adam(gradients.get(), &rates, 1));
+    expect_refused(adam(nullptr, &rates, 1), "gs_adam: Gaussians");
+    expect_refused(adam(gradients.get(), nullptr, 1), "gs_adam: rates");
+    expect_refused(adam(gradients.get(), &rates, 0), "gs_adam: step");
+    gs_gaussians bad[] = {*gradients.get(), *gradients.get(), *gradients.get()};
+    bad[0].count = 3, bad[1].sh_degree = 2, bad[2].sh = nullptr;
+    for (const gs_gaussians &each : bad) expect_refused(adam(&each, &rates, 1), "gs_adam: ");
     for (const float rate : {-1.0f, NAN, INFINITY}) {
         gs_adam_rates wrong = rates;
         wrong.quaternion = rate;
-        EXPECT_EQ(adam(&good, &wrong, 1), GS_INVALID_ARGUMENT) << rate;
+        expect_refused(adam(gradients.get(), &wrong, 1), "gs_adam: rates");
     }
-    const auto refused = [](int64_t count, int32_t sh_degree) {
+    const std::pair<int64_t, int32_t> shapes_of_none[] = {{int64_t(1) << 31, 0}, {-1, 0}, {0, 4}, {0, -1}};
+    for (const auto &[count, sh_degree] : shapes_of_none) {
         gs_gaussians wrong = {};
-        wrong.count = count;
-        wrong.sh_degree = sh_degree;
-        return gs_adam(&wrong, &wrong, &wrong, &wrong, &rates, 1, nullptr) == GS_INVALID_ARGUMENT;
-    };
-    EXPECT_TRUE(refused(int64_t(1) << 31, 0));
-    EXPECT_TRUE(refused(-1, 0));
-    EXPECT_TRUE(refused(0, 4));
-    EXPECT_TRUE(refused(0, -1));
+        wrong.count = count, wrong.sh_degree = sh_degree;
+        expect_refused(gs_adam(&wrong, &wrong, &wrong, &wrong, &rates, 1, nullptr), "gs_adam: ");
+    }
+}
+
+// ---- the mean of several steps ----
+
+TEST(Average, IsTheMeanOfAllSamplesAndExactOfEqualOnes) {
+    std::mt19937 random(3);
+    for (const auto &[count, degree] : shapes) {
+        SCOPED_TRACE(std::to_string(count) + " Gaussians of degree " + std::to_string(degree));
+        const device_gaussians average(count, degree), equal(count, degree);
+        average.fill(NAN); // replaced by the first sample
+        std::vector<double> sums;
+        block sample(count, degree);
+        for (int64_t samples = 1; samples <= 6; samples++) {
+            fill_gradient(sample, random);
+            const device_gaussians of(*sample.get());
+            const std::vector<double> values = of.values();
+            sums.resize(values.size());
+            for (size_t i = 0; i < values.size(); i++) sums[i] += values[i];
+            ASSERT_GS_OK(gs_average(average.get(), of.get(), samples, nullptr));
+            std::vector<double> mean = sums;
+            for (double &value : mean) value /= double(samples);
+            EXPECT_LE(relative_norm(average.values(), mean), 1e-6) << samples << " samples";
+            EXPECT_EQ(of.values(), values);
+        }
+        const device_gaussians of(*sample.get());
+        for (int64_t samples = 1; samples <= 7; samples++)
+            ASSERT_GS_OK(gs_average(equal.get(), of.get(), samples, nullptr));
+        EXPECT_EQ(equal.values(), of.values());
+    }
+}
+
+TEST(Average, RefusesWhatItCannotTake) {
+    const device_gaussians two(2, 1), three(3, 1), other(2, 2);
+    EXPECT_EQ(gs_average(two.get(), three.get(), 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_average(two.get(), other.get(), 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_average(two.get(), nullptr, 1, nullptr), GS_INVALID_ARGUMENT);
+    expect_refused(gs_average(two.get(), two.get(), 0, nullptr), "samples must be 1 or more");
 }
 
 } // namespace

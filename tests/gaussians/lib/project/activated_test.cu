@@ -16,18 +16,10 @@ const scene_choice activated_scene = {23, 300, 1, 1, 61, 47};
 // The scene's projection and its adjoint under given moments; the view and the gradient may be changed between.
 struct projection {
     explicit projection(const scene_choice &choice, bool activated = false)
-        : frame(choice), in(values(frame, activated)), gradients(choice.count, choice.sh_degree),
-          splats(choice.count), mean2d(std::vector<float>(size_t(2 * choice.count), NAN)),
-          splat_grad(random_floats(7, size_t(choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)) {
+        : frame(choice), in(values(frame, activated)), step(frame), view(step.view), gradient(step.gradient) {
         view.gaussians = *in.get();
-        view.gaussians.antialias = choice.antialias;
         view.gaussians.form = activated ? GS_ACTIVATED : GS_RAW;
-        view.camera = frame.view.camera;
-        view.sh_degree_used = choice.sh_degree_used;
-        view.splats = splats.data();
-        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-        gradient.gaussians = *gradients.get();
-        gradient.mean2d = mean2d.data();
+        step.set_moments(7);
     }
     static device_gaussians values(const kernel_frame &frame, bool activated) {
         const reference_gaussians &g = frame.scene.gaussians;
@@ -39,17 +31,16 @@ struct projection {
         std::copy(stored.begin(), stored.end(), g.mean);
         return out;
     }
-    void run() {
-        ASSERT_GS_OK(gs_project(&view, NULL));
-        ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
+    std::vector<gs_splat> run() {
+        step.project_there_and_back();
+        return step.splats.read();
     }
 
     kernel_frame frame;
-    device_gaussians in, gradients;
-    device_vector<gs_splat> splats;
-    device_vector<float> mean2d, splat_grad;
-    gs_view view = {};
-    gs_gradient gradient = {};
+    device_gaussians in;
+    view_step step;
+    own_view &view;
+    gs_gradient &gradient;
 };
 
 TEST(Activated, IsTheChainRule) {
@@ -57,11 +48,10 @@ TEST(Activated, IsTheChainRule) {
         scene_choice choice = activated_scene;
         choice.antialias = antialias;
         projection stored(choice), activated(choice, true);
-        stored.run();
-        activated.run();
-        const std::vector<gs_splat> a = stored.splats.read(), b = activated.splats.read();
+        const std::vector<gs_splat> a = stored.run(), b = activated.run();
         std::vector<double> seen[2], scale[2], opacity[2];
-        reference_gaussians by_stored = stored.gradients.read(), by_values = activated.gradients.read();
+        reference_gaussians by_stored = stored.step.gradients.read(),
+                            by_values = activated.step.gradients.read();
         const reference_gaussians &at = stored.frame.scene.gaussians;
         int visible = 0;
         for (int64_t i = 0; i < choice.count; i++) {
@@ -91,7 +81,7 @@ TEST(Activated, AScaleOf0HasAGradientOf0) {
     std::vector<float> zeros(size_t(3 * activated_scene.count), 0.0f);
     device_upload(p.view.gaussians.log_scale, zeros.data(), zeros.size() * sizeof(float));
     p.run();
-    const std::vector<double> got = p.gradients.values(); // after means, log_scale
+    const std::vector<double> got = p.step.gradients.values(); // after means, log_scale
     for (int64_t i = 3 * activated_scene.count; i < 6 * activated_scene.count; i++)
         EXPECT_EQ(got[size_t(i)], 0);
 }
@@ -112,45 +102,35 @@ TEST(Constants, MayBeApart) {
                 SCOPED_TRACE(testing::Message()
                              << "degree " << used << " of " << degree << ", views " << views);
                 const scene_choice choice = {24, 77, degree, used, 61, 47};
-                const int64_t n = choice.count, row = 3 * (degree + 1) * (degree + 1), rest = row - 3;
-                projection whole(choice), apart(choice);
-                const std::vector<gs_camera> cameras(size_t(views), whole.view.camera);
-                const device_vector<gs_splat> splats_whole(size_t(views * n)),
-                    splats_apart(size_t(views * n));
-                const device_vector<float> splat_grad(
-                    random_floats(8, size_t(views * n * GS_SPLAT_GRAD_STRIDE), -1, 1));
-                for (projection *p : {&whole, &apart}) {
-                    p->view.views = {views, cameras.data()};
-                    p->view.splats = (p == &whole ? splats_whole : splats_apart).data();
-                    p->gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-                    p->gradient.mean2d = NULL;
-                }
-                std::vector<float> sh(size_t(n * row)), heads, others;
-                device_download(sh.data(), whole.view.gaussians.sh, sh.size() * sizeof(float));
-                for (int64_t k = 0; k < n * row; k++) (k % row < 3 ? heads : others).push_back(sh[size_t(k)]);
-                const device_vector<float> constant(heads), remaining(others);
-                const device_vector<float> d_constant(std::vector<float>(heads.size(), NAN)),
-                    d_remaining(std::vector<float>(others.size(), NAN));
+                const int64_t n = choice.count, row = 3 * (degree + 1) * (degree + 1);
+                const kernel_frame frame(choice);
+                const std::vector<gs_camera> cameras(size_t(views), frame.view.camera);
+                gs_view like = frame.view;
+                like.views = {views, cameras.data()};
+                view_step whole(like, choice), apart(like, choice);
+                for (view_step *const step : {&whole, &apart}) step->set_moments(8);
+                // The first three of each row, and the rest.
+                const auto split = [&](const float *rows) {
+                    std::pair<std::vector<float>, std::vector<float>> out;
+                    const std::vector<float> sh = downloaded(rows, size_t(n * row));
+                    for (int64_t k = 0; k < n * row; k++)
+                        (k % row < 3 ? out.first : out.second).push_back(sh[size_t(k)]);
+                    return out;
+                };
+                const auto [heads, others] = split(whole.view.gaussians.sh);
+                const device_vector<float> constant(heads), remaining(others), d_constant(heads.size()),
+                    d_remaining(others.size());
                 apart.view.gaussians.sh0 = constant.data();
                 apart.view.gaussians.sh = degree ? remaining.data() : NULL;
                 apart.gradient.gaussians.sh0 = d_constant.data();
                 apart.gradient.gaussians.sh = degree ? d_remaining.data() : NULL;
-                whole.run();
-                apart.run();
-                const std::vector<gs_splat> a = splats_whole.read(), b = splats_apart.read();
+                for (view_step *const step : {&whole, &apart}) step->project_there_and_back();
+                const std::vector<gs_splat> a = whole.splats.read(), b = apart.splats.read();
                 EXPECT_EQ(memcmp(a.data(), b.data(), a.size() * sizeof(gs_splat)), 0);
-                device_download(sh.data(), whole.gradient.gaussians.sh, sh.size() * sizeof(float));
-                const std::vector<float> d_heads = d_constant.read(), d_others = d_remaining.read();
-                double norm = 0;
-                for (int64_t i = 0; i < n; i++)
-                    for (int64_t k = 0; k < row; k++) {
-                        const float expected = sh[size_t(row * i + k)];
-                        norm += double(expected) * expected;
-                        ASSERT_EQ(k < 3 ? d_heads[size_t(3 * i + k)] : d_others[size_t(rest * i + k - 3)],
-                                  expected)
-                            << i << ", " << k;
-                    }
-                EXPECT_GT(norm, 0);
+                const auto [d_heads, d_others] = split(whole.gradient.gaussians.sh);
+                EXPECT_EQ(d_constant.read(), d_heads);
+                EXPECT_EQ(d_remaining.read(), d_others);
+                EXPECT_GT(relative_norm(d_heads, std::vector<float>(d_heads.size(), 1e-30f)), 1);
                 const std::vector<double> by_whole = whole.gradients.values(),
                                           by_apart = apart.gradients.values();
                 ASSERT_TRUE(std::equal(by_whole.begin(), by_whole.begin() + 11 * n, by_apart.begin()));
@@ -167,9 +147,7 @@ TEST(Constants, ApartAreRefusedByOtherCallsAndWithoutGradients) {
 TEST(LowPass, AddsToBothVariances) {
     projection usual(activated_scene), wide(activated_scene);
     wide.view.gaussians.eps2d = 0.8f;
-    usual.run();
-    wide.run();
-    const std::vector<gs_splat> a = usual.splats.read(), b = wide.splats.read();
+    const std::vector<gs_splat> a = usual.run(), b = wide.run();
     int compared = 0;
     for (size_t i = 0; i < a.size(); i++) {
         if (a[i].depth == 0) continue;
@@ -188,15 +166,13 @@ TEST(LowPass, AddsToBothVariances) {
 
 TEST(FarPlane, CullsWhatIsBehindIt) {
     projection p(activated_scene);
-    p.run();
-    std::vector<gs_splat> all = p.splats.read();
+    const std::vector<gs_splat> all = p.run();
     std::vector<float> depths;
     for (const gs_splat &splat : all)
         if (splat.depth > 0) depths.push_back(splat.depth);
     std::nth_element(depths.begin(), depths.begin() + std::ptrdiff_t(depths.size() / 2), depths.end());
     p.view.camera.far_plane = depths[depths.size() / 2];
-    p.run();
-    const std::vector<gs_splat> kept = p.splats.read();
+    const std::vector<gs_splat> kept = p.run();
     for (size_t i = 0; i < all.size(); i++)
         EXPECT_EQ(kept[i].depth, all[i].depth <= p.view.camera.far_plane ? all[i].depth : 0.0f);
     p.view.camera.far_plane = NAN;
@@ -207,18 +183,17 @@ TEST(FarPlane, CullsWhatIsBehindIt) {
 // has without the other moments.
 TEST(Mean2d, IsAGradientOfItsOwn) {
     projection p(activated_scene);
-    p.run();
+    const std::vector<gs_splat> splats = p.run();
     const size_t n = size_t(activated_scene.count);
     const device_vector<float> taken(std::vector<float>(2 * n, NAN)),
         absolute(std::vector<float>(2 * n, NAN));
     ASSERT_GS_OK(gs_mean2d_gradient(&p.view, p.gradient.splat_grad, taken.data(), absolute.data(), NULL));
-    const std::vector<float> pixels = taken.read(), sums = absolute.read(), halves = p.mean2d.read();
+    const std::vector<float> pixels = taken.read(), sums = absolute.read(), halves = p.step.mean2d.read();
     std::vector<double> expected(halves.begin(), halves.end()), got;
     for (size_t i = 0; i < pixels.size(); i++)
         got.push_back(pixels[i] * 0.5 * (i % 2 == 0 ? activated_scene.width : activated_scene.height));
     EXPECT_LE(relative_norm(got, expected), 1e-6);
-    const std::vector<gs_splat> splats = p.splats.read();
-    const std::vector<float> splat_grad = p.splat_grad.read();
+    const std::vector<float> splat_grad = p.step.moments();
     for (size_t i = 0; i < n; i++)
         EXPECT_NEAR(sums[2 * i],
                     splats[i].depth == 0
@@ -229,7 +204,7 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
     const auto means = [&](const float *pixel_mean2d) {
         p.gradient.pixel_mean2d = pixel_mean2d;
         p.run();
-        std::vector<double> out = p.gradients.values();
+        std::vector<double> out = p.step.gradients.values();
         out.resize(3 * n); // the first of all arrays
         return out;
     };
@@ -239,8 +214,7 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
     for (float &value : twice) value *= 2;
     const device_vector<float> doubled(twice);
     const std::vector<double> more = means(doubled.data());
-    const std::vector<float> none(n * GS_SPLAT_GRAD_STRIDE, 0.0f);
-    device_upload(p.splat_grad.data(), none.data(), none.size() * sizeof(float));
+    p.step.set_moments(std::vector<float>(n * GS_SPLAT_GRAD_STRIDE));
     const std::vector<double> alone = means(taken.data());
     std::vector<double> difference(more.size());
     for (size_t i = 0; i < more.size(); i++) difference[i] = more[i] - without[i];

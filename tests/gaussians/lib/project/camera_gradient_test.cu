@@ -18,8 +18,7 @@ TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
         SCOPED_TRACE(testing::Message() << rows << " rows");
         const int64_t count = 32 * rows;
-        const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f))); // NaN
-        auto *const gradient = reinterpret_cast<gs_camera_gradient *>(memory.data());
+        const device_vector<gs_camera_gradient> gradient(1);
         camera_sums sums;
         ASSERT_GS_OK(place_camera_sums("test", nullptr, count, &sums));
         std::vector<float> values(size_t(rows * camera_row_floats), NAN);
@@ -28,9 +27,8 @@ TEST(CameraGradient, SumsEveryRowOnce) {
             for (int k = 0; k < CAMERA_TERMS; k++)
                 sum[k] += values[size_t(i * camera_row_floats + k)] = float((i * 7 + k * 3) % 11 - 4);
         device_upload(sums.rows, values.data(), values.size() * sizeof(float));
-        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, sums, gradient));
-        gs_camera_gradient got;
-        device_download(&got, gradient, sizeof got);
+        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, sums, gradient.data()));
+        const gs_camera_gradient got = gradient.read()[0];
         // All sums are integers below 2^24, and so is what the camera's numbers make of them: exact.
         const double *s = sum + TERM_POINT, *a = sum + TERM_TURN, *n = sum + TERM_CENTER;
         const float *R = some_camera.rotation, *t = some_camera.translation;
@@ -54,74 +52,54 @@ TEST(CameraGradient, SumsEveryRowOnce) {
     }
 }
 
-// gs_project_backward of a frame under random moments.
-struct backward_of {
-    static constexpr size_t guard = 256;
-
-    explicit backward_of(const kernel_frame &frame)
-        : gradients(frame.choice.count, frame.choice.sh_degree),
-          splat_grad(random_floats(5, size_t(frame.choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)),
-          memory(std::vector<char>(sizeof(gs_camera_gradient) + guard, char(0x7f))) {
-        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
-        gradient.gaussians = *gradients.get();
-    }
-    std::vector<double> run(const kernel_frame &frame, bool with_camera) {
-        const std::vector<float> nan(size_t(memory.read().size() / sizeof(float)), NAN);
-        device_upload(memory.data(), nan.data(), nan.size() * sizeof(float));
-        gradient.camera = with_camera ? reinterpret_cast<gs_camera_gradient *>(memory.data()) : NULL;
-        EXPECT_GS_OK(gs_project_backward(&frame.view, &gradient, NULL));
-        return gradients.values();
-    }
-
-    device_gaussians gradients;
-    device_vector<float> splat_grad;
-    device_vector<char> memory;
-    gs_gradient gradient = {};
-};
-
 TEST(CameraGradient, ChangesNothingElseAndHasTheSameBitsAgain) {
     for (const int degree : {0, 2, 3}) {
         // Several blocks of rows; an odd number of warps, of which the last has one Gaussian.
         const kernel_frame frame({33, 8257, degree, degree, 64, 48});
-        backward_of backward(frame);
-        const std::vector<double> without = backward.run(frame, false);
-        const std::vector<double> with = backward.run(frame, true);
+        view_step step(frame);
+        step.set_moments(5);
+        const size_t guard = 256;
+        const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient) + guard, char(0x7f)));
+        const auto run = [&](bool with_camera) {
+            memory.fill(char(0x7f));
+            step.gradient.camera = with_camera ? reinterpret_cast<gs_camera_gradient *>(memory.data()) : NULL;
+            EXPECT_GS_OK(gs_project_backward(&frame.view, &step.gradient, NULL));
+            return step.gradients.values();
+        };
+        const std::vector<double> without = run(false), with = run(true);
 #ifdef DISTWAR_SIMT
         EXPECT_EQ(with, without);
 #else // two kernels, whose products are contracted differently
         EXPECT_LE(relative_norm(with, without), 1e-6);
 #endif
-        const std::vector<char> once = backward.memory.read();
-        backward.run(frame, true);
-        EXPECT_EQ(memcmp(once.data(), backward.memory.read().data(), sizeof(gs_camera_gradient)), 0);
-        float behind[backward_of::guard / sizeof(float)];
-        memcpy(behind, once.data() + once.size() - sizeof behind, sizeof behind);
-        for (const float value : behind) EXPECT_TRUE(std::isnan(value));
+        const std::vector<char> once = memory.read();
+        run(true);
+        EXPECT_EQ(memory.read(), once);
+        EXPECT_EQ(std::vector<char>(once.end() - guard, once.end()), std::vector<char>(guard, char(0x7f)));
         gs_camera_gradient got;
         memcpy(&got, once.data(), sizeof got);
         for (const float value : got.se3_grad) EXPECT_TRUE(std::isfinite(value) && value != 0);
     }
 }
 
-TEST(CameraGradient, BadArgumentsAreNamed) {
+TEST(CameraGradient, IsOfOneCameraAnd0WithoutGaussians) {
     const kernel_frame frame({34, 64, 1, 1, 20, 20});
-    backward_of backward(frame);
-    backward.run(frame, true);
     gs_view several = frame.view;
-    const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
+    const gs_camera cameras[2] = {several.camera, several.camera};
     several.views = {2, cameras};
-    expect_refused(gs_project_backward(&several, &backward.gradient, NULL),
+    view_step step(several, frame.choice);
+    step.gradient.camera = step.camera.data();
+    expect_refused(gs_project_backward(&step.view, &step.gradient, NULL),
                    "gs_project_backward: the gradient by the camera is of one camera only");
 
-    // Without Gaussians the gradient is 0.
-    const device_vector<char> memory(std::vector<char>(sizeof(gs_camera_gradient), char(0x7f)));
+    step.camera.fill({{1}, {1}, {1}, {1}});
     gs_view view = {};
     view.camera = some_camera;
     gs_gradient gradient = {};
-    gradient.camera = reinterpret_cast<gs_camera_gradient *>(memory.data());
+    gradient.camera = step.camera.data();
     ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-    const std::vector<char> zeros = memory.read();
-    for (size_t i = 0; i < sizeof(gs_camera_gradient); i++) ASSERT_EQ(zeros[i], 0) << i;
+    const gs_camera_gradient got = step.camera_gradient();
+    for (size_t k = 0; k < sizeof got / sizeof(float); k++) ASSERT_EQ(got.matrix[k], 0) << k;
 }
 
 } // namespace

@@ -72,35 +72,16 @@ struct projection_outcome {
     gs_camera_gradient camera;
 };
 
-// Gradients hold NaN beforehand, so that a value that is not written shows.
 projection_outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
                                   const gs_camera &camera, const std::vector<float> &splat_grad) {
-    const int64_t n = gaussians.count;
-    reference_gaussians unwritten = reference_gaussians_create(n, gaussians.sh_degree);
-    std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
-    const device_gaussians in(gaussians), gradients(unwritten);
-    reference_gaussians_destroy(&unwritten);
-    const device_vector<gs_splat> splats(n);
-    const device_vector<float> sums(splat_grad), mean2d(std::vector<float>(size_t(2 * n), NAN));
+    const device_gaussians in(gaussians);
     gs_view view = {};
-    view.gaussians = *in.get();
-    view.camera = camera;
-    view.sh_degree_used = sh_degree_used;
-    view.splats = splats.data();
-    gs_gradient gradient = {};
-    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
-    gradient.gaussians = *gradients.get();
-    gradient.mean2d = mean2d.data();
-    const device_vector<char> d_camera(sizeof(gs_camera_gradient));
-    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
-    EXPECT_GS_OK(gs_project(&view, NULL));
-    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-    reference_gaussians got = gradients.read();
-    projection_outcome all = {
-        splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read(), {}};
-    device_download(&all.camera, gradient.camera, sizeof all.camera);
-    reference_gaussians_destroy(&got);
-    return all;
+    view.gaussians = *in.get(), view.camera = camera, view.sh_degree_used = sh_degree_used;
+    view_step step(view, {0, gaussians.count, gaussians.sh_degree, sh_degree_used, 0, 0});
+    step.set_moments(splat_grad);
+    step.gradient.camera = step.camera.data();
+    step.project_there_and_back();
+    return {step.splats.read(), step.gradients.values(), step.mean2d.read(), step.camera_gradient()};
 }
 
 // Row i of an array of n rows becomes row n - 1 - i.
@@ -235,21 +216,16 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         compare("log_scale", 3 * n + 3 * i, 3);
         compare("quaternion", 6 * n + 4 * i, 4);
     }
-    const auto compare = [](const char *group, const float *got, const double *wanted, int values) {
-        EXPECT_LE(relative_norm({got, got + values}, {wanted, wanted + values}), 1e-4) << group;
-    };
-    compare("matrix", all.camera.matrix, by_camera.matrix, 12);
-    compare("rotation", all.camera.se3_grad, by_camera.se3_grad, 3);
-    compare("translation", all.camera.se3_grad + 3, by_camera.se3_grad + 3, 3);
-    compare("intrinsics", all.camera.intrinsics, by_camera.intrinsics, 4);
+    for (const group_error &error : group_errors(all.camera, by_camera))
+        EXPECT_LE(error.value, 1e-4) << error.what;
     reference_gaussians_destroy(&expected);
 }
 
 // On the axis itself, where the formulas have limits: between the two sides.
 TEST(ProjectFisheye, TheAxisIsNoException) {
     reference_gaussians one = reference_gaussians_create(3, 0);
-    gs_camera camera = {
-        32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {0.1f, 0, 0, 0}, 0};
+    gs_camera camera = plain_camera;
+    camera.model = GS_FISHEYE, camera.distortion[0] = 0.1f;
     for (int i = 0; i < 3; i++) {
         one.mean[3 * i] = 1e-3 * (i - 1);
         one.mean[3 * i + 2] = 5;
@@ -271,39 +247,27 @@ TEST(ProjectFisheye, TheAxisIsNoException) {
 }
 
 TEST(ProjectFisheye, CullsByDistanceAndByAngle) {
-    const auto visible = [](float x, float z, float k1) {
-        reference_gaussians one = reference_gaussians_create(1, 0);
-        one.quaternion[0] = 1, one.mean[0] = x, one.mean[2] = z;
-        for (int k = 0; k < 3; k++) one.log_scale[k] = -3;
-        const gs_camera camera = {
-            32, 32, 10, 10, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {k1, 0, 0, 0},
-            0};
-        const device_gaussians gaussians(one);
-        const device_vector<gs_splat> splats(1);
+    const struct {
+        float x, z, k1;
+        bool visible;
+    } cases[] = {
+        {0, 0.21f, 0, true},       {0, 0.19f, 0, false},     {0.21f, 0, 0, true}, // 90 degrees off the axis
+        {0.19f, 0, 0, false},      {1, -2.7f, 0, true},                           // 159.7 degrees
+        {1, -2.8f, 0, false},                                                     // 160.3
+        {0, -1, 0, false},         {1, -0.25f, -0.1f, true},                      // grows up to 104.6 degrees
+        {1, -0.27f, -0.1f, false}, {NAN, 1, 0, false},       {1, INFINITY, 0, false}, {1e30f, 1, 0, false}};
+    for (const auto &[x, z, k1, visible] : cases) {
+        one_gaussian one(0);
+        one.camera.model = GS_FISHEYE, one.camera.fx = one.camera.fy = 10, one.camera.distortion[0] = k1;
+        one.values.mean[0] = x, one.values.mean[2] = z;
+        for (int k = 0; k < 3; k++) one.values.log_scale[k] = -3;
+        EXPECT_EQ(one.seen().depth > 0, visible) << x << " " << z << " " << k1;
+        const device_gaussians gaussians(one.values);
         const device_vector<uint8_t> marked(1);
-        gs_view view = {};
-        view.gaussians = *gaussians.get();
-        view.camera = camera;
-        view.splats = splats.data();
-        EXPECT_GS_OK(gs_project(&view, NULL));
+        const gs_view view = one.view_of(*gaussians.get(), nullptr);
         EXPECT_GS_OK(gs_mark_visible(&view, marked.data(), NULL));
-        reference_gaussians_destroy(&one);
-        const bool seen = splats.read()[0].depth > 0;
-        EXPECT_EQ(marked.read()[0], seen);
-        return seen;
-    };
-    EXPECT_TRUE(visible(0, 0.21f, 0));
-    EXPECT_FALSE(visible(0, 0.19f, 0));
-    EXPECT_TRUE(visible(0.21f, 0, 0)); // 90 degrees off the axis
-    EXPECT_FALSE(visible(0.19f, 0, 0));
-    EXPECT_TRUE(visible(1, -2.7f, 0));  // 159.7 degrees
-    EXPECT_FALSE(visible(1, -2.8f, 0)); // 160.3
-    EXPECT_FALSE(visible(0, -1, 0));
-    EXPECT_TRUE(visible(1, -0.25f, -0.1f)); // grows up to 104.6 degrees
-    EXPECT_FALSE(visible(1, -0.27f, -0.1f));
-    EXPECT_FALSE(visible(NAN, 1, 0));
-    EXPECT_FALSE(visible(1, INFINITY, 0));
-    EXPECT_FALSE(visible(1e30f, 1, 0));
+        EXPECT_EQ(marked.read()[0], visible) << x << " " << z << " " << k1;
+    }
 }
 
 // Sums that overflowed under DISTWAR_FIXED are NaN everywhere: none of them may be taken for no gradient.
@@ -320,42 +284,25 @@ TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
 }
 
 TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
-    reference_gaussians one = reference_gaussians_create(1, 0);
-    one.quaternion[0] = 1, one.mean[2] = 5;
-    gs_camera camera = {32,        32,   30,         30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                        {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
-    const auto depth = [&] {
-        const device_gaussians gaussians(one);
-        const device_vector<gs_splat> splats(1);
-        gs_view view = {};
-        view.gaussians = *gaussians.get();
-        view.camera = camera;
-        view.splats = splats.data();
-        EXPECT_GS_OK(gs_project(&view, NULL));
-        return splats.read()[0].depth;
-    };
-    ASSERT_EQ(depth(), 5);
-    double *values[] = {one.mean,           one.mean + 2,      one.log_scale + 1,
-                        one.quaternion + 3, one.opacity_logit, one.sh + 2};
-    for (double *value : values)
+    one_gaussian one(0);
+    reference_gaussians &v = one.values;
+    ASSERT_EQ(one.seen().depth, 5);
+    for (double *value : {v.mean, v.mean + 2, v.log_scale + 1, v.quaternion + 3, v.opacity_logit, v.sh + 2})
         for (const double bad : {double(NAN), double(INFINITY)}) {
             const double good = *value;
             *value = bad;
             // An infinite logit is an opacity of exactly 1.
-            if (value == one.opacity_logit && bad > 0)
-                EXPECT_EQ(depth(), 5);
-            else
-                EXPECT_EQ(depth(), 0) << "value " << value - one.mean << " is " << bad;
+            const bool stays = value == v.opacity_logit && bad > 0;
+            EXPECT_EQ(one.seen().depth, stays ? 5 : 0) << "value " << value - v.mean << " is " << bad;
             *value = good;
         }
-    one.quaternion[0] = 0;
-    EXPECT_EQ(depth(), 0) << "a zero quaternion";
-    reference_gaussians_destroy(&one);
+    v.quaternion[0] = 0;
+    EXPECT_EQ(one.seen().depth, 0) << "a zero quaternion";
 }
 
 TEST(ProjectEdges, BadArgumentsAreNamed) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
+    view.camera = plain_camera;
     EXPECT_GS_OK(gs_project(&view, NULL));
     expect_refused(gs_project(NULL, NULL), "gs_project: view");
     const auto refused = [&](const char *text, const std::function<void(gs_view &)> &change) {
