@@ -41,8 +41,6 @@ __device__ __forceinline__ unsigned existing_lanes() {
     }
 }
 
-// ---- sum
-
 // Shared memory of block_sum for blocks of at most Threads threads: K Threads values, at most the 48 KB of a __shared__
 // variable, which 12 floats and 1,024 threads fill. Where K is large, `reduce` with a uniform_key into an accumulator of
 // one slot takes K values, and was up to 5 times as fast (docs/kernel.md).

@@ -95,8 +95,7 @@ struct keyed_groups : found_groups {
 template <typename Key>
 struct lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
-    //   who calls  all of the `lanes` that made the handle, together
-    //   val        an array or a list, values(color, opacity); K and the type may differ from call to call
+    // All of the `lanes` that made the handle call, with an array or a list, values(color, opacity).
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a

@@ -78,8 +78,8 @@ template <typename T>
 inline constexpr bool has_native_add =
     is_same<T, __half> || is_same<T, __half2> || architecture == 0 || architecture >= 900;
 
-// Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX,
-// because CUDA's atomicAdd of these types has device scope only and returns the old value, which costs a way back.
+// Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX, because
+// CUDA's atomicAdd of these types has device scope only and returns the old value.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
 #if DISTWAR_PTX
@@ -211,12 +211,10 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 }
 
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
-//   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
-//   Aligned       4 or 8: base and stride are aligned to so many values, which one atomic adds where there are vector
-//                 atomics (aligned_record)
-// Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
-// Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic per value, native
-// where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
+//   stride   >= ceil(K / 2) pairs
+//   Aligned  4 or 8: base and stride are aligned to so many values, which one atomic adds as by aligned_record
+// Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN. Cost, if one lane
+// adds all values: ceil(K / 2) atomics; if each lane adds one: one atomic per value, native where that of the pair is.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::record_of_pairs<__half2> sink = {sums, 1};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1.0f, 2.0f), sink);
@@ -259,10 +257,9 @@ struct record_of_pairs {
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
 // A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
-// value belongs to; -0.0 is added to the other, which changes no number and leaves NaN a NaN. For one value at a time, and
-// for records of any alignment. A value whose pair reaches beyond the array takes a compare-and-swap of its own 2 bytes.
-//   base, stride, count  the same in all lanes; all `count` values of the array are of this type, stride >= K, key >= 0
-// Cost: K atomics, native where that of a pair is.
+// value belongs to, -0.0 to the other. For one value at a time, and for records of any alignment. A value whose pair reaches
+// beyond the array takes a compare-and-swap of its own 2 bytes.
+//   count  all values of the array, which are of this type; the same in all lanes
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::record_of_halves<__half> sink = {sums, 1, 4};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane / 16 + 1), sink);

@@ -103,9 +103,8 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     return T(detail::add_once<S>(lanes, active, counter, lane, last, sum[0]) + (sum[0] - own));
 }
 
-// fetch_add of the value 1, so the results of a group are consecutive numbers.
-// Cost: 1 vote, nothing else if no lane is active; 1 match, none with a uniform_key; 1 atomic instruction, by
-// the first active lane of each group; 1 shuffle (of 8 bytes: two).
+// fetch_add of the value 1, so the results of a group are consecutive numbers. Cost: 1 vote, nothing else if no lane is
+// active; 1 match, none with a uniform_key; 1 atomic instruction, by the first lane of each group; 1 shuffle.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const int before = distwar::fetch_add(distwar::all_lanes, true, lane / 16, counters);
 //     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
@@ -154,9 +153,8 @@ inline constexpr Count no_slot = Count(-1);
 //   key               the number of the lane's queue, as the key of fetch_add
 //   item              copied by assignment; that of an inactive lane is ignored
 //   to                the same in all of `lanes`; counts[q] is 0 at first, or the number of items that queue q holds
-// Result: the lane's slot, or no_slot<Count> if its queue is full or the lane is inactive. The items that a
-// warp appends to one queue have consecutive slots, in the order of its lanes.
-// Errors: if items found no room, counts[q] > capacity after the kernel, the capacity that would have been enough.
+// Result: the lane's slot, or no_slot<Count> if its queue is full or the lane is inactive. The items that a warp appends to
+// one queue have consecutive slots. If items found no room, counts[q] is the capacity that would have been enough.
 // Undefined: 2^32 - 1 or more appends to one queue that counts in unsigned. A lane takes its slot first and writes its
 // item afterwards, by a plain store: the count does not tell a reader in the same kernel which items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.

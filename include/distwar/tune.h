@@ -266,7 +266,7 @@ typedef struct tune_events {
     bool measuring;     // between begin and end: the slot after the waiting ones is in use
 } tune_events;
 
-// Destroys the events. Waiting times are not reported. Harmless on a zeroed ring.
+// Destroys the events; times that are awaited are lost. Harmless on a zeroed ring.
 static inline cudaError_t tune_events_close(tune_events *ring) {
     cudaError_t status = cudaSuccess;
     for (int i = 0; i < 2 * TUNE_EVENTS; i++) {

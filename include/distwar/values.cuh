@@ -132,8 +132,8 @@ struct sink_part {
     }
 };
 
-// The number of values of a chunk of K that exist. A tree compares it with the lane. nvcc 13 (sm_100) takes a
-// comparison of the lane that does not change out of a loop, with two copies of the loop's shuffles.
+// The number of values of a chunk of K that exist, which a tree compares with the lane. nvcc 13 (sm_100) takes a comparison
+// of the lane that does not change out of a loop, with two copies of the loop's shuffles.
 template <int K, typename Sink>
 __device__ __forceinline__ int values_in(const Sink &) {
     return K;

@@ -90,11 +90,6 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     WRONG(74, reduce_tree(all_lanes, true, 0, pairs, record<__nv_bfloat162>{base_of_bfloat16, 3}))
     WRONG(75, reduce_tree(all_lanes, true, 0, three, record<__half2>{base_of_pairs, 3}))
     WRONG(76, reduce_serial(all_lanes, true, 0, pairs, aligned_record<__nv_bfloat162>{base_of_bfloat16, 4}))
-    // Of 4 bytes into 8: the sum of a warp would wrap.
-    WRONG(91, reduce(all_lanes, true, 0, 1u, record<unsigned long long>{nullptr, 1}))
-    WRONG(92, reduce(all_lanes, true, 0, 1, record<long long>{nullptr, 1}))
-    WRONG(93, reduce_tree(all_lanes, true, 0, ints, fields<long long, 1, 1>{{nullptr, 1}, {nullptr, 1}}))
-    WRONG(94, group_lanes(all_lanes, true, 0).add(values(1u), pointers<1, unsigned long long>{}))
     // distwar: the sink has another number of addresses than there are values
     WRONG(6, reduce_serial(all_lanes, true, 0, val, pointers{base}))
     // distwar: a sink takes at least one value
@@ -189,6 +184,16 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     WRONG(80, __shared__ accumulator<2, 4, short> sums; sums.clear())
     // distwar: a block has 1 to 1024 threads
     WRONG(79, (void)existing_lanes<2000>())
+}
+// Values of 4 bytes into sinks of 8: the sum of a warp would wrap.
+__global__ void narrow_into_wide() {
+    using namespace distwar;
+    [[maybe_unused]] const int ints[2] = {1, 2};
+    // distwar: the values have another type than the sink
+    WRONG(91, reduce(all_lanes, true, 0, 1u, record<unsigned long long>{nullptr, 1}))
+    WRONG(92, reduce(all_lanes, true, 0, 1, record<long long>{nullptr, 1}))
+    WRONG(93, reduce_tree(all_lanes, true, 0, ints, fields<long long, 1, 1>{{nullptr, 1}, {nullptr, 1}}))
+    WRONG(94, group_lanes(all_lanes, true, 0).add(values(1u), pointers<1, unsigned long long>{}))
 }
 __global__ void levels(float *base) {
     using namespace distwar;

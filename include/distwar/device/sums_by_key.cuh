@@ -65,8 +65,8 @@ struct key_sums {
     const Index *index = nullptr;           // [count], each 0..keys - 1
     const T *source = nullptr;              // [count][width]
     Out *out = nullptr;                     // [keys][width]
-    // Rows with this index are left out, as those of padding. -1: none; rows with index -1 are left out all the same, as
-    // out of range, and set byte 0 of the report. If they are padding and you read the report, pass count without them.
+    // Rows with this index are left out, as those of padding. -1: none; rows with index -1 are out of range, as the report
+    // says.
     int64_t skipped = -1;
     sums_way way = sums_way::deterministic;
     // > 0: the caller knows that every finite |value| is below the power of two above `bound`; saves the pass of the
@@ -1075,15 +1075,14 @@ const char *fault_of(const key_call &call, bool arrays) {
 
 } // namespace detail
 
-// The reason for which sums_by_key would return cudaErrorInvalidValue; nullptr: there is none. The text is static.
-//   arrays  whether index, source, out and the workspace are looked at too
+// The reason for which sums_by_key would return cudaErrorInvalidValue, a static text; nullptr: there is none. Only if `arrays`
+// index, source, out and the workspace are looked at too.
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 const char *key_sums_fault(const key_sums<T, Index, Out> &sums, bool arrays) {
     return detail::fault_of<Sort>(detail::call_of(sums), arrays);
 }
 
-// The sums, by a way whose bits are the same as often as Level says: `way` if it holds it, else deterministic. Sums in a
-// type of their own, which hold no level, do not compile.
+// The sums, by a way whose bits are the same as often as Level says: `way` if it holds it, else deterministic.
 template <determinism Level, typename T, typename Index, typename Out>
 key_sums<T, Index, Out> require(key_sums<T, Index, Out> sums) {
     static_assert(Level == determinism::not_guaranteed || detail::is_same<T, Out>,
