@@ -60,25 +60,16 @@ __host__ __device__ double part_of(unsigned thread, int i) {
     return i == 0 ? n : i == 1 ? -n : double(4 - i);
 }
 template <typename T>
-struct vector_of { // how many parts of which type
-    using type = T;
-    static __device__ T value(unsigned thread) { return T(part_of<T>(thread, 0)); }
-};
-template <>
-struct vector_of<float2> {
-    using type = float;
-    static __device__ float2 value(unsigned thread) {
-        return {float(part_of<float>(thread, 0)), float(part_of<float>(thread, 1))};
-    }
-};
-template <>
-struct vector_of<float4> {
-    using type = float;
-    static __device__ float4 value(unsigned thread) {
-        return {float(part_of<float>(thread, 0)), float(part_of<float>(thread, 1)),
-                float(part_of<float>(thread, 2)), float(part_of<float>(thread, 3))};
-    }
-};
+using part = std::conditional_t<std::is_class_v<T>, float, T>; // of a float2 or a float4
+template <typename T>
+__host__ __device__ T value_of(unsigned thread) {
+    part<T> parts[sizeof(T) / sizeof(part<T>)];
+    for (int i = 0; i < int(sizeof(T) / sizeof(part<T>)); ++i)
+        parts[i] = part<T>(part_of<part<T>>(thread, i));
+    T value;
+    memcpy(&value, parts, sizeof value);
+    return value;
+}
 
 // Thread t adds its value to targets[t % TARGETS], directly or through shared memory.
 template <scope S, bool Shared, typename T>
@@ -91,22 +82,21 @@ __global__ void add_each(T *targets) {
     using word =
         unsigned long long; // of whose sums in shared memory a GPU adds two halves: here simt does, too
     if constexpr (Shared && S == scope::block && std::is_integral_v<T>)
-        distwar::detail::add_halves(reinterpret_cast<word *>(to), word(vector_of<T>::value(thread)));
+        distwar::detail::add_halves(reinterpret_cast<word *>(to), word(value_of<T>(thread)));
     else
-        distwar::atomic_add<S>(to, vector_of<T>::value(thread));
+        distwar::atomic_add<S>(to, value_of<T>(thread));
     __syncthreads();
     if (Shared && threadIdx.x < TARGETS) distwar::atomic_add(targets + threadIdx.x, gathered[threadIdx.x]);
 }
 template <scope S, bool Shared, typename T>
 void check_adds() {
-    using part = typename vector_of<T>::type;
-    constexpr int parts = sizeof(T) / sizeof(part);
+    constexpr int parts = sizeof(T) / sizeof(part<T>);
     // At block scope, different blocks must not add to the same target; shared memory is their own.
     const int blocks = S == scope::block && !Shared ? 1 : BLOCKS;
-    std::vector<part> expected(TARGETS * parts);
+    std::vector<part<T>> expected(TARGETS * parts);
     for (int thread = 0; thread < blocks * BLOCK; ++thread)
         for (int i = 0; i < parts; ++i)
-            expected[thread % TARGETS * parts + i] += part(part_of<part>(unsigned(thread), i));
+            expected[thread % TARGETS * parts + i] += part<T>(part_of<part<T>>(unsigned(thread), i));
     for (int schedule = 0; schedule < 5; ++schedule) {
         const device_array<T> targets(std::vector<T>(TARGETS, T{}));
         set_schedule(schedule);
