@@ -6,7 +6,7 @@ import sys
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 import torch
-from torch import Tensor
+from torch import Tensor, from_numpy  # noqa: F401
 
 from ._library import load
 from ._tensors import is_plain, library_of, on, stream_of

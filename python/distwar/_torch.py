@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors: groups of cameras that go through each stage in one launch; and what density strategies
 read."""
-import functools
 from collections.abc import MutableMapping
 
 import torch
@@ -75,24 +74,25 @@ def _joined(parts, batch):
 class Call:
     """What calls with arguments of the same shapes and types have in common."""
 
-    def __init__(self, arrays, request, absgrad, packed):
-        self.device = arrays[0].device
-        self.request, self.groups, self.batch = request, request.groups(), request.batch
+    def __init__(self, arrays, width, height, planes, sh_degree, modes, packed, absgrad):
+        named = dict(zip(NAMES, arrays))
+        for name, a in named.items():
+            if a is not None:
+                _check_tensor(name, a, arrays[0].device)
+        if named["constant"] is not None:  # what check() looks at are shapes
+            named["colors"] = arrays[4].new_empty(1).expand(len(arrays[0]), _stages.coefficients_of(arrays), 3)
+        self.request = request = check(named, width, height, *map(float, planes), sh_degree, *modes)
         if packed and request.batch:
             raise NotImplementedError("distwar.rasterization: packed with leading dimensions is not supported; pass "
                                       "packed=False")
         if absgrad and request.channels > 32:
             raise NotImplementedError("distwar.rasterization: absgrad with more than 32 channels is not supported")
+        self.device, self.index = arrays[0].device, index_of(arrays[0].device)
+        self.groups, self.meta, self._plans = request.groups(), meta_of(request), None
         self.is_float32 = all(a is None or a.dtype == torch.float32 for a in arrays)
-        self.meta = meta_of(request)
-        self._plans = None
         # Whether the arrays are a Scene as they are.
         self.is_scene = self.is_float32 and len(self.groups) == 1 and not (request.batch or request.per_camera) and \
             arrays[5] is None and (request.settings.sh_degree < 0 or _stages.coefficients_of(arrays) in (1, 4, 9, 16))
-
-    @functools.cached_property
-    def index(self):
-        return index_of(self.device)
 
     def plans(self, scenes):
         """(Plan, Room) of each group."""
@@ -103,7 +103,7 @@ class Call:
         return self._plans
 
 
-_calls = {}  # _Call by the shapes and types of all arguments
+_calls = {}  # Call by the shapes and types of all arguments
 
 
 def _call_of(arrays, *options):
@@ -112,24 +112,14 @@ def _call_of(arrays, *options):
         key = (*[None if a is None else (a.shape, a.dtype, a.device) for a in arrays], *options, type(options[0]),
                type(options[1]))
         call = _calls.get(key)
-    except (AttributeError, TypeError):  # not tensors: _new_call says which
-        return _new_call(arrays, *options)
+    except (AttributeError, TypeError):  # not tensors: a Call says which
+        return Call(arrays, *options)
     if call is None:
-        call = _new_call(arrays, *options)
+        call = Call(arrays, *options)
         if len(_calls) >= 64:
             _calls.clear()
         _calls[key] = call
     return call
-
-
-def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
-    named = dict(zip(NAMES, arrays))
-    for name, a in named.items():
-        if a is not None:
-            _check_tensor(name, a, arrays[0].device)
-    if named["constant"] is not None:  # what check() looks at are shapes
-        named["colors"] = arrays[4].new_empty(1).expand(len(arrays[0]), _stages.coefficients_of(arrays), 3)
-    return Call(arrays, check(named, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
 class Meta(MutableMapping):
@@ -209,35 +199,6 @@ class Meta(MutableMapping):
         return True
 
 
-def _one_background(call, backgrounds):
-    """The three numbers of a background that the kernels blend, or None."""
-    if backgrounds is None or call.request.channels != 3 or call.batch:
-        return None
-    rows = known_values(backgrounds)
-    return rows[0] if rows and all(row == rows[0] for row in rows) else None
-
-
-def _by_frames(call, scenes, packed, absgrad, background, radius_clip):
-    """Images, alphas, depths or None where there are none or the image has them, and meta, by autograd.Functions.
-    background: as a Frame takes it."""
-    batch, strategy, frames, images = call.batch, strategy_now(), [], []
-    for (plan, room), scene in zip(call.plans(scenes), scenes):
-        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.camera_ends),
-                      strategy, call.index, background, clip=radius_clip)
-        images.append(frame.render(*scene, None))
-        frames.append(frame)
-    # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
-    meta = Meta(call.meta, frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
-    if packed:
-        meta.pack()
-    elif absgrad:
-        meta["means2d"]
-    elif captures(call.index):
-        meta.copy()  # the entries that take a kernel are made in the graph
-    image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
-    return *image, meta
-
-
 def _apart(means, colors, sh_degree):
     """(colors, constant) of a Scene: apart where a Frame takes them so, or all of them joined and None."""
     if len(colors) != 2:
@@ -255,7 +216,7 @@ def _apart(means, colors, sh_degree):
 @torch.compiler.disable
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
     """arrays: by NAMES; colors may be two tensors."""
-    if isinstance(arrays[0], torch.Tensor) and not is_plain(arrays[0]):
+    if not is_plain(arrays[0]):
         raise NotImplementedError("distwar.rasterization: transforms and modes of torch (vmap, fake tensors) and subclasses of "
                                   "tensors are not supported")
     if isinstance(arrays[4], (tuple, list)):
@@ -273,15 +234,31 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     if call.index is not None and call.index != current_device():
         with torch.cuda.device(call.index):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip)
-    request, background = call.request, arrays[9]
+    request, background, blended = call.request, arrays[9], None
     if call.is_scene:
         scenes = [arrays[:9]]
     else:
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
         scenes = [_scene_of(arrays, request, group) for group in call.groups]
-    blended = _one_background(call, background)
-    color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad, blended, radius_clip)
+    batch, strategy, frames, images = request.batch, strategy_now(), [], []
+    if background is not None and request.channels == 3 and not batch:  # of one colour for all cameras: kernels blend it
+        rows = known_values(background)
+        blended = rows[0] if rows and all(row == rows[0] for row in rows) else None
+    for (plan, room), scene in zip(call.plans(scenes), scenes):
+        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.camera_ends), strategy, call.index, blended,
+                      clip=radius_clip)
+        images.append(frame.render(*scene, None))
+        frames.append(frame)
+    # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
+    meta = Meta(call.meta, frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
+    if packed:
+        meta.pack()
+    elif absgrad:
+        meta["means2d"]
+    elif captures(call.index):
+        meta.copy()  # the entries that take a kernel are made in the graph
+    color, alphas, depth = images[0] if len(images) == 1 and not batch else (_joined(of, batch) for of in zip(*images))
     if background is not None and blended is None:
         joined = color.shape[-1] - request.channels
         if joined:

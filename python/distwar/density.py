@@ -16,8 +16,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-import struct
-from ctypes import byref, sizeof
+from ctypes import byref
 from typing import Any, MutableMapping
 
 import torch
@@ -29,28 +28,19 @@ from ._torch import Meta
 
 Params = MutableMapping[str, Any]
 Optimizers = dict[str, torch.optim.Optimizer]
-
-
-_WIDTHS = {"mean": 3, "log_scale": 3, "quaternion": 4, "opacity_logit": 1}  # in the order of gs_gaussians
-_pack = struct.Struct("<qi4x8Q24x").pack
-assert struct.calcsize("<qi4x8Q24x") == sizeof(gs.Gaussians) and gs.Gaussians.mean.offset == 16
+_WIDTHS = {"mean": 3, "log_scale": 3, "quaternion": 4, "opacity_logit": 1}  # of a row, by the names of gs_gaussians
 
 
 def _gaussians(count: int, device: torch.device, **arrays: Tensor | None) -> Any:
     """gs_gaussians of parameters; members that the call does not read get an address that is not NULL."""
-    at = []
-    for name, width in _WIDTHS.items():
-        if name not in arrays:
-            at.append(0)
-            continue
-        array = arrays[name]
-        if array is None or array.dtype != torch.float32 or not array.is_contiguous() or array.numel() != count * width or \
-                array.device != device:
-            raise ValueError(f"distwar.density: {name} must be contiguous and float32, {count} times {width} values on "
+    at = {}
+    for name, array in arrays.items():
+        if array is None or array.dtype != torch.float32 or not array.is_contiguous() or array.device != device or \
+                array.numel() != count * _WIDTHS[name]:
+            raise ValueError(f"distwar.density: {name} must be contiguous and float32, {count} times {_WIDTHS[name]} values on "
                              f"{device}")
-        at.append(array.data_ptr())
-    unread = max(at)
-    return gs.Gaussians.from_buffer_copy(_pack(count, 0, *[address or unread for address in at], unread, 0, 0, 0))
+        at[name] = array.data_ptr()
+    return gs.Gaussians(count=count, **{**dict.fromkeys((*_WIDTHS, "sh"), max(at.values())), **at})
 
 
 def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: Tensor, scale: float, seed: int,

@@ -122,7 +122,7 @@ class Context:
         self._library, self._callbacks = library, (_Allocate(self._allocate), _Release(self._release))
         library.check(library.lib.gs_context_create(byref(Allocator(*self._callbacks)), c_void_p(stream),
                                                     byref(handle)))
-        self.handle = handle.value
+        self.handle = handle
 
     def _allocate(self, user, size, stream):
         try:
@@ -147,14 +147,19 @@ class Context:
         self._library.check(status)
 
     def close(self):
-        self._library.lib.gs_context_destroy(c_void_p(self.handle))
+        self._library.lib.gs_context_destroy(self.handle)
+
+
+class _Contexts(threading.local):
+    def __init__(self):
+        self.of = {}  # of this thread, by stream
 
 
 class _Stream:
     """The type of an argument: a Context, or a stream, for which the library is given this thread's."""
 
     def __init__(self, library):
-        self.from_param = lambda of: c_void_p(of.handle if isinstance(of, Context) else library.context(of).handle)
+        self.from_param = lambda of: (of if isinstance(of, Context) else library.context(of)).handle
 
 
 class Library:
@@ -168,7 +173,7 @@ class Library:
         self.backend = self.lib.gs_backend().decode()
         self.version = self.lib.gs_version().decode()
         self.lib.gs_name.restype = c_char_p
-        self._contexts = threading.local()
+        self._contexts = _Contexts()
         # distwar_strategy and gs_camera.model by name: the lists of gs_names
         self.strategies, self.cameras = ({name.decode(): number for number, name in enumerate(itertools.takewhile(
             bool, (self.lib.gs_name(of, number) for number in itertools.count())))} for of in range(2))
@@ -216,7 +221,7 @@ class Library:
 
     def context(self, stream):
         """The Context of this thread for a stream."""
-        contexts = vars(self._contexts).setdefault("of", {})
+        contexts = self._contexts.of
         if stream not in contexts:
             contexts[stream] = Context(self, stream, self.new)
         return contexts[stream]

@@ -20,18 +20,19 @@ Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 _calls: Any = None  # _sums.py, from the first call on: it imports torch
 
 
-def _run(name: str, *arguments: Any) -> Any:
+def _run(name: str, first: Array, *arguments: Any) -> Array:
     """The call of _sums.py on tensors. Arrays of numpy are tensors of the same memory for it, and so is its result."""
     global _calls
     if _calls is None:
         from . import _sums
         _calls = _sums
-    call, (first, *others) = getattr(_calls, name), arguments
+    made: Array
     if type(first).__module__ != "numpy":
-        return call(*arguments)
-    import torch
-    made = call(*(torch.from_numpy(a) if type(a).__module__ == "numpy" and a.ndim else a for a in arguments))
-    return first if name == "index_add_" else made.numpy()
+        made = getattr(_calls, name)(first, *arguments)
+        return made
+    made = getattr(_calls, name)(*(_calls.from_numpy(a) if type(a).__module__ == "numpy" and a.ndim else a
+                                   for a in (first, *arguments))).numpy()
+    return first if name == "index_add_" else made
 
 
 def index_add(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
@@ -40,14 +41,12 @@ def index_add(out: Array, index: Array, source: Array, deterministic: bool | Non
     out [rows, ...], source [count, ...] with the same trailing dimensions, both float32, float16 or (torch) bfloat16;
     index [count], int32 or int64.
     """
-    made: Array = _run("index_add", out, index, source, deterministic)
-    return made
+    return _run("index_add", out, index, source, deterministic)
 
 
 def index_add_(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
     """index_add in place. Returns out. No gradients."""
-    made: Array = _run("index_add_", out, index, source, deterministic)
-    return made
+    return _run("index_add_", out, index, source, deterministic)
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int = -1,
@@ -55,17 +54,14 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
     [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
     16-bit sums are deterministic unless told otherwise: each is rounded once."""
-    made: Array = _run("embedding_backward", grad, indices, num_weights, padding_idx, scale_grad_by_freq,
-                                               deterministic)
-    return made
+    return _run("embedding_backward", grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic)
 
 
 def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
              deterministic: bool | None = None) -> Array:
     """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
     minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
-    made: Array = _run("bincount", index, weights, minlength, deterministic)
-    return made
+    return _run("bincount", index, weights, minlength, deterministic)
 
 
 def scatter_reduce(out: Array, index: Array, source: Array, reduce: str, include_self: bool = True,
@@ -77,16 +73,14 @@ def scatter_reduce(out: Array, index: Array, source: Array, reduce: str, include
     what out had. NaN wins in extremes. Extremes have the same bits in every run. Deterministic products are made in the
     order of the rows: after a sort of index, one thread for each value of out.
     """
-    made: Array = _run("scatter_reduce", out, index, source, reduce, include_self, deterministic)
-    return made
+    return _run("scatter_reduce", out, index, source, reduce, include_self, deterministic)
 
 
 def segment_reduce(source: Array, offsets: Array, reduce: str = "sum", deterministic: bool | None = None) -> Array:
     """[S, ...]: the rows offsets[s] to offsets[s + 1] - 1 of source [count, ...], combined as scatter_reduce does. offsets
     [S + 1], int32 or int64, from 0 to count, not falling. Empty segments: 0; a product 1, extremes an infinity. Rows
     outside of all segments are an index out of range."""
-    made: Array = _run("segment_reduce", source, offsets, reduce, deterministic)
-    return made
+    return _run("segment_reduce", source, offsets, reduce, deterministic)
 
 
 def check_indices() -> None:

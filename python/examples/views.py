@@ -18,21 +18,18 @@ TRANSFORMS_NAMES = dict(fl_x="fx", fl_y="fy", w="width", h="height", cx="cx", cy
 
 
 def records(path, read_one):
-    """Reads a file of COLMAP: a count, then records. read_one(take) reads one; take(format) the next values."""
+    """Reads a file of COLMAP: a count, then records. read_one(take) reads one; take(format) the next values, take("s") a text
+    that a 0 ends."""
     data, at = path.read_bytes(), 0
 
     def take(form):
         nonlocal at
+        if form == "s":
+            begin, at = at, data.index(b"\0", at) + 1
+            return data[begin:at - 1].decode()
         values = struct.unpack_from("<" + form, data, at)
         at += struct.calcsize("<" + form)
         return values
-
-    def name():
-        nonlocal at
-        end = data.index(b"\0", at)
-        text, at = data[at:end].decode(), end + 1
-        return text
-    take.name = name
     try:
         return [read_one(take) for _ in range(take("Q")[0])]
     except (struct.error, ValueError):
@@ -51,7 +48,7 @@ def colmap_camera(take):
 
 def colmap_image(take):
     _, w, x, y, z, *t, camera = take("i7di")
-    name, viewmat = take.name(), torch.eye(4, dtype=torch.float64)
+    name, viewmat = take("s"), torch.eye(4, dtype=torch.float64)
     take(f"{24 * take('Q')[0]}x")
     w, x, y, z = np.array([w, x, y, z]) / np.linalg.norm([w, x, y, z])
     viewmat[:3, :3] = torch.tensor([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],

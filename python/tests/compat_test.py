@@ -14,27 +14,21 @@ import scenes
 import torch
 from diff_gaussian_rasterization import GaussianRasterizationSettings, GaussianRasterizer, rasterize_gaussians
 from fused_ssim import fused_ssim
+from on_torch import DEVICE, setUpModule, tensors  # noqa: F401
 from scenes import relative
 from simple_knn._C import distCUDA2
 
 import distwar
 
-DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 W, H = 40, 33
 distwar.gsplat_version = (1, 5)  # whatever is installed
-
-
-def setUpModule():
-    if DEVICE == "cuda" and not torch.cuda.is_available():
-        raise unittest.SkipTest("there is no GPU here")
 
 
 def scene(**options):
     s = scenes.scene(size=(W, H), **options)
     s["means"][:, 2] += 0.5
     s["Ks"][:, 0, 2], s["Ks"][:, 1, 2] = W / 2, H / 2
-    return {name: torch.tensor(a, device=DEVICE, requires_grad=name not in ("viewmats", "Ks"))
-            if isinstance(a, np.ndarray) else a for name, a in s.items()}
+    return tensors(s, ("means", "quats", "scales", "opacities", "colors"))
 
 
 def settings_of(s, **more):
@@ -157,7 +151,7 @@ class Rasterizer(unittest.TestCase):
         loss.backward()
         expected.backward()
         for name, a in theirs.items():
-            self.assertLess(relative(leaves[name].grad.cpu(), a.grad), 1e-4, (name, options))
+            self.assertLess(relative(leaves[name].grad, a.grad), 1e-4, (name, options))
         half = torch.tensor([W / 2, H / 2])
         self.assertLess(relative(means2D.grad[:, :2].cpu(), screen.grad.sum((1, 2)) * half), 1e-4)
         absolute = torch.zeros(len(radii))
@@ -197,7 +191,7 @@ class Rasterizer(unittest.TestCase):
         colors = distwar.rasterization(**s, packed=False, near_plane=0.2,
                                        backgrounds=torch.tensor([[0.1, 0.2, 0.3]], device=DEVICE))[0]
         _, (picture, _) = rasterized(s, settings_of(s))
-        self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), colors[0]), 1e-4)
+        self.assertLess(relative(picture.movedim(0, -1), colors[0]), 1e-4)
 
     def test_backgrounds(self):
         """With a gradient of their own, and as kernels blend them."""
@@ -232,10 +226,10 @@ class Rasterizer(unittest.TestCase):
             self.assertTrue(torch.equal(radii, plain_radii))
             self.assertLess(relative(picture, plain), 1e-6)
             self.assertEqual([tuple(a.shape) for a in (depth, *alpha)], [(1, H, W)] * (1 + len(alpha)))
-            self.assertLess(relative(depth, expected.detach()[..., 0].cpu()), 1e-5)
+            self.assertLess(relative(depth, expected[..., 0]), 1e-5)
             self.assertEqual(len(alpha), results == "depth_alpha")
             for a in alpha:
-                self.assertLess(relative(a, alphas.detach()[..., 0].cpu()), 1e-6)
+                self.assertLess(relative(a, alphas[..., 0]), 1e-6)
         (depth.sum() + alpha[0].sum()).backward()
         ours, s["means"].grad = s["means"].grad, None
         (expected.sum() + alphas.sum()).backward()
@@ -256,14 +250,28 @@ class Rasterizer(unittest.TestCase):
             _, (_, _, same) = rasterized(s, settings_of(s, antialiasing=False))
         self.assertTrue(torch.equal(same, inverse))
 
-    def test_visible_filter(self):
+    def test_what_is_in_view(self):
         s = scene()
         with torch.no_grad():
             s["means"][3, 2], s["means"][5, 0] = -10, 100
-        radii = GaussianRasterizer(settings_of(s)).visible_filter(
-            means3D=s["means"], scales=s["scales"], rotations=s["quats"], cov3D_precomp=None)
+        of = GaussianRasterizer(settings_of(s))
+        radii = of.visible_filter(means3D=s["means"], scales=s["scales"], rotations=s["quats"], cov3D_precomp=None)
         self.assertEqual((radii.dtype, radii.requires_grad), (torch.int32, False))
         self.assertEqual(torch.nonzero(radii == 0).flatten().tolist(), [3, 5])
+        visible = of.markVisible(s["means"].detach())
+        self.assertEqual(visible.dtype, torch.bool)
+        self.assertEqual(torch.nonzero(~visible).flatten().tolist(), [3])
+
+    def test_a_module_of_torch(self):
+        """Where somebody asks for one."""
+        s, calls = scene(), []
+        of = GaussianRasterizer(settings_of(s))
+        of.register_forward_hook(lambda *_: calls.append(1))
+        given = dict(means3D=s["means"], means2D=None, opacities=s["opacities"][:, None], colors_precomp=s["colors"],
+                     scales=s["scales"], rotations=s["quats"])
+        picture = torch.nn.Sequential(of).eval()[0](**given)[0]
+        self.assertTrue(torch.equal(picture, GaussianRasterizer(settings_of(s))(**given)[0]))
+        self.assertEqual((calls, of.training, list(of.parameters())), ([1], False, []))
 
     def test_relocation(self):
         """As 3dgs-mcmc calls it."""
@@ -279,24 +287,21 @@ class Rasterizer(unittest.TestCase):
         """Settings, calls and optimizer of the original's --optimizer_type sparse_adam."""
         from diff_gaussian_rasterization import SparseGaussianAdam
         s = scene(degree=1)
-        p = {name: torch.nn.Parameter(a) for name, a in dict(
-            means=s["means"].detach(), dc=s["colors"].detach()[:, :1], rest=s["colors"].detach()[:, 1:]).items()}
+        p = [torch.nn.Parameter(a.detach().clone()) for a in (s["means"], s["colors"][:, :1], s["colors"][:, 1:])]
         with torch.no_grad():
-            p["means"][3, 2] = -10  # not in view
-        groups = [dict(params=[a], lr=1e-2, name=name) for name, a in p.items()]
-        optimizer = SparseGaussianAdam(groups, lr=0.0, eps=1e-15)
-        losses, before = [], {name: a.detach().clone() for name, a in p.items()}
+            p[0][3, 2] = -10  # not in view
+        optimizer = SparseGaussianAdam([dict(params=[a], lr=1e-2) for a in p], lr=0.0, eps=1e-15)
+        losses, before = [], [a.detach().clone() for a in p]
         for _ in range(8):
-            _, (picture, radii, _) = rasterized(s, settings_of(s, antialiasing=False), means3D=p["means"], dc=p["dc"],
-                                                shs=p["rest"])
+            _, (picture, radii, _) = rasterized(s, settings_of(s, antialiasing=False), means3D=p[0], dc=p[1], shs=p[2])
             loss = (picture - 0.5).square().mean()
             loss.backward()
             optimizer.step(radii > 0, radii.shape[0])
             optimizer.zero_grad(set_to_none=True)
             losses.append(loss.item())
         self.assertLess(losses[-1], 0.7 * losses[0])
-        for name, a in p.items():
-            moved = (a.detach() - before[name]).flatten(1).norm(dim=1)
+        for a, b in zip(p, before):
+            moved = (a.detach() - b).flatten(1).norm(dim=1)
             self.assertEqual(float(moved[3]), 0)
             self.assertGreater(float(moved.max()), 0)
 
@@ -385,14 +390,6 @@ class Rasterizer(unittest.TestCase):
             "GaussianRasterizationSettings", "GaussianRasterizer", "SparseGaussianAdam", "compute_relocation",
             "rasterize_gaussians"})
 
-    def test_mark_visible(self):
-        s = scene()
-        positions = s["means"].detach().clone()
-        positions[3, 2] = -10
-        visible = GaussianRasterizer(settings_of(s)).markVisible(positions)
-        self.assertEqual(visible.dtype, torch.bool)
-        self.assertEqual(visible.tolist(), [i != 3 for i in range(len(positions))])
-
     def test_cameras_that_change(self):
         s = scene()
         settings = settings_of(s)
@@ -413,27 +410,24 @@ class Rasterizer(unittest.TestCase):
 
     def test_refusals(self):
         s = scene()
-        with self.assertRaisesRegex(ValueError, "exactly one of shs"):
-            rasterized(s, settings_of(s), colors_precomp=None)
-        with self.assertRaisesRegex(ValueError, "exactly one of scales"):
-            rasterized(s, settings_of(s), rotations=None)
-        with self.assertRaisesRegex(ValueError, "opacities"):
-            rasterized(s, settings_of(s), opacities=torch.ones(3, 1, device=DEVICE))
-        for wrong in (dict(means3D=torch.ones(40, 4, device=DEVICE)),
-                      dict(scales=torch.ones(40, 2, device=DEVICE)),
-                      dict(means2D=torch.ones(40, 4, device=DEVICE, requires_grad=True)),
-                      dict(rotations=torch.ones(40, 3, device=DEVICE)),
-                      dict(colors_precomp=torch.ones(40, 4, device=DEVICE))):
-            with self.assertRaisesRegex(ValueError, f"{[*wrong][0]} has the shape"):
+
+        def ones(*shape, **options):
+            return torch.ones(shape, device=DEVICE, **options)
+        for text, wrong in (("exactly one of shs", dict(colors_precomp=None)),
+                            ("exactly one of scales", dict(rotations=None)),
+                            ("opacities has the shape", dict(opacities=ones(3, 1))),
+                            ("means3D has the shape", dict(means3D=ones(40, 4))),
+                            ("scales has the shape", dict(scales=ones(40, 2))),
+                            ("means2D has the shape", dict(means2D=ones(40, 4, requires_grad=True))),
+                            ("rotations has the shape", dict(rotations=ones(40, 3))),
+                            ("colors_precomp has the shape", dict(colors_precomp=ones(40, 4)))):
+            with self.assertRaisesRegex(ValueError, text):
                 rasterized(s, settings_of(s), **wrong)
-        for name, value in (("bg", torch.ones(4)),
-                            ("viewmatrix", torch.eye(3)),
-                            ("projmatrix", torch.eye(5)),
-                            ("image_width", 0)):
+        for name, value in (("bg", torch.ones(4)), ("viewmatrix", torch.eye(3)), ("projmatrix", torch.eye(5)), ("image_width", 0)):
             with self.assertRaisesRegex(ValueError, f"settings.{name}"):
                 rasterized(s, settings_of(s)._replace(**{name: value}))
-        for value, text in ((dict(kernel_size=0.1, subpixel_offset=torch.ones(H, W, 2)), "subpixel_offset"),
-                            (dict(kernel_size=0.0), "kernel_size = 0.0")):
+        for text, value in (("subpixel_offset", dict(kernel_size=0.1, subpixel_offset=torch.ones(H, W, 2))),
+                            ("kernel_size = 0.0", dict(kernel_size=0.0))):
             with self.assertRaisesRegex(NotImplementedError, text):
                 rasterized(s, settings_of(s, **value))
 
@@ -468,42 +462,36 @@ class Others(unittest.TestCase):
         self.assertLess(relative(of_ours.cpu(), of_loss.cpu()), 1e-3)
         self.assertAlmostEqual(fused_ssim(x, x, padding="valid", train=False).item(), 1, places=4)
         self.assertFalse(fused_ssim(x, y, train=False).requires_grad)
-        with self.assertRaisesRegex(ValueError, "padding"):
-            fused_ssim(x, y, padding="mirror")
-        with self.assertRaisesRegex(ValueError, "shapes"):
-            fused_ssim(x, y[:, :1])
+        for text, image, options in (("padding", y, dict(padding="mirror")), ("shapes", y[:, :1], {})):
+            with self.assertRaisesRegex(ValueError, text):
+                fused_ssim(x, image, **options)
         run = torch.compile(lambda x, y: fused_ssim(x, y) * 2, backend="aot_eager")
         self.assertAlmostEqual(run(x, y).item(), 2 * fused_ssim(x, y).item(), places=5)
 
     def test_ssim_of_any_channels(self):
-        """Against the definition, window by window, in double precision."""
-        at = np.arange(-5, 6)
-        window = np.exp(-at**2 / 4.5)
-        window = np.outer(window, window) / window.sum()**2
-
-        def ssim(x, y, padding):
-            if padding == "same":
-                x, y = (np.pad(a, ((0, 0), (0, 0), (5, 5), (5, 5))) for a in (x, y))
-            x, y = (np.lib.stride_tricks.sliding_window_view(a, (11, 11), axis=(2, 3)) for a in (x, y))
+        """Against the definition, in double precision with torch's gradients."""
+        at = torch.arange(-5, 6).double()
+        window = torch.exp(-at**2 / 4.5)
+        window = (torch.outer(window, window) / window.sum()**2)[None, None]
+        for channels, padding in ((1, "same"), (5, "same"), (1, "valid"), (4, "valid")):
+            images = torch.rand(2, 2, channels, 14, 13, generator=torch.Generator().manual_seed(channels))
+            ours = [a.to(DEVICE).requires_grad_() for a in images]
+            theirs = [a.double().requires_grad_() for a in images]
 
             def mean(a):
-                return (a * window).sum((-1, -2))
+                return torch.nn.functional.conv2d(a.flatten(0, 1)[:, None], window, padding=5 if padding == "same" else 0)
+            x, y = theirs
             mx, my = mean(x), mean(y)
             vx, vy, vxy = mean(x * x) - mx * mx, mean(y * y) - my * my, mean(x * y) - mx * my
-            return ((2 * mx * my + 1e-4) * (2 * vxy + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))).mean()
-        random = np.random.default_rng(0)
-        for channels, padding in ((1, "same"), (5, "same"), (1, "valid"), (4, "valid")):
-            x, y, direction = random.uniform(0, 1, (3, 2, channels, 14, 13))
-            images = [torch.tensor(a, dtype=torch.float32, device=DEVICE, requires_grad=True) for a in (x, y)]
-            value = fused_ssim(*images, padding=padding)
+            expected = ((2 * mx * my + 1e-4) * (2 * vxy + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))).mean()
+            value = fused_ssim(*ours, padding=padding)
+            self.assertAlmostEqual(value.item(), expected.item(), places=5)
             (3 * value).backward()
-            self.assertAlmostEqual(value.item(), ssim(x, y, padding), places=5)
-            for image, sides in zip(images, (((direction, 0), (-direction, 0)), ((0, direction), (0, -direction)))):
-                moved = [ssim(x + 1e-6 * dx, y + 1e-6 * dy, padding) for dx, dy in sides]
-                product = image.grad.cpu().double().numpy() * direction
-                self.assertLess(abs(product.sum() - 3 * (moved[0] - moved[1]) / 2e-6), 1e-4 * np.linalg.norm(product))
+            (3 * expected).backward()
+            for a, b in zip(ours, theirs):
+                self.assertLess(relative(a.grad, b.grad), 1e-4)
         with self.assertRaisesRegex(ValueError, "H and W at least 11"):
-            fused_ssim(images[0][..., :10], images[1][..., :10], padding="valid")
+            fused_ssim(ours[0][..., :10], ours[1][..., :10], padding="valid")
 
 
 if __name__ == "__main__":

@@ -7,17 +7,12 @@ import unittest.mock
 import numpy as np
 import scenes
 import torch
+from on_torch import DEVICE, setUpModule, tensors  # noqa: F401
 from scenes import relative
 
 import distwar
 from distwar import density, optim
 
-DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
-
-
-def setUpModule():
-    if DEVICE == "cuda" and not torch.cuda.is_available():
-        raise unittest.SkipTest("there is no GPU here")
 
 
 def parameters(count=100):
@@ -26,8 +21,7 @@ def parameters(count=100):
     s["opacities"], s["scales"] = np.log(s["opacities"] / (1 - s["opacities"])), np.log(s["scales"])
     params = torch.nn.ParameterDict({name: torch.nn.Parameter(torch.tensor(s[name], device=DEVICE)) for name in (
         "means", "quats", "scales", "opacities", "colors")})
-    return params, {name: torch.tensor(s[name], device=DEVICE) if name in ("viewmats", "Ks") else s[name]
-                    for name in ("viewmats", "Ks", "width", "height")}
+    return params, tensors({name: s[name] for name in ("viewmats", "Ks", "width", "height")}, ())
 
 
 class Operations(unittest.TestCase):
@@ -43,7 +37,7 @@ class Operations(unittest.TestCase):
         moved = (params["means"].detach() - before).double()
         covar = density.quat_scale_to_covar_preci(params["quats"][0], params["scales"][0].exp())[0].double()
         strength = 2 / (1 + math.exp(100 * (1 / (1 + math.exp(8)) - 0.005)))
-        self.assertLess(relative((moved.T @ moved / 20000).cpu(), (strength**2 * covar @ covar).detach().cpu()), 0.05)
+        self.assertLess(relative(moved.T @ moved / 20000, strength**2 * covar @ covar), 0.05)
         again = torch.nn.Parameter(before.clone())
         density.add_noise(again, *arguments, 2.0, 7, 1)
         self.assertTrue(torch.equal(again, params["means"]))
@@ -59,7 +53,7 @@ class Operations(unittest.TestCase):
             params[name].grad = torch.ones_like(params[name])
         density.add_penalty(params["scales"], params["opacities"], 0.3, 0.7)
         for name, value in zip(("scales", "opacities"), expected):
-            self.assertLess(relative((params[name].grad - 1).cpu(), value.cpu()), 1e-3, name)
+            self.assertLess(relative(params[name].grad - 1, value), 1e-3, name)
         params["opacities"].grad = None
         with self.assertRaisesRegex(ValueError, "opacity_logit must be contiguous"):
             density.add_penalty(params["scales"], params["opacities"], 0.3, 0.7)
@@ -138,11 +132,11 @@ class AsGsplat(unittest.TestCase):
         self.assertGreater(len(set(ours.counts)), 1)
         for name, p in theirs.params.items():
             q = ours.params[name]
-            self.assertLess(relative(q.detach().cpu(), p.detach().cpu()), 1e-5, name)
+            self.assertLess(relative(q, p), 1e-5, name)
             a, b = ours.optimizers[name].state[q], theirs.optimizers[name].state[p]
             self.assertIs(ours.optimizers[name].param_groups[0]["params"][0], q)
             for key in ("exp_avg", "exp_avg_sq", "step"):
-                self.assertLess(relative(a[key].cpu(), b[key].cpu()), 1e-5, (name, key))
+                self.assertLess(relative(a[key], b[key]), 1e-5, (name, key))
 
     def test_default(self):
         """Its issue 797: version 1.5.3 resets no opacities, so none are reset here."""
@@ -202,11 +196,11 @@ class Functions(unittest.TestCase):
                     info["means2d"].retain_grad()
                 (step * colors.square().sum()).backward()
                 gradients.append(p["means"].grad)
-            self.assertLess(relative(gradients[0].cpu(), gradients[1].cpu()), 1e-5)
+            self.assertLess(relative(gradients[0], gradients[1]), 1e-5)
             expected[:, 0] += (info["means2d"].grad[0] * half).norm(dim=1)
             expected[:, 1] += info["radii"].reshape(150, -1)[:, 0] > 0
         self.assertGreater(int((sums[:, 1] == 3).sum()), 100)
-        self.assertLess(relative(sums.cpu(), expected.cpu()), 1e-5)
+        self.assertLess(relative(sums, expected), 1e-5)
         with self.assertRaisesRegex(NotImplementedError, "one camera"):
             density.sum_gradients(info, sums)
         two = {name: view[name].repeat(2, 1, 1) for name in ("viewmats", "Ks")}

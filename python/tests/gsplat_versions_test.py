@@ -45,16 +45,6 @@ for step in range(4):
 assert pose.grad.abs().sum() > 0 and len(params["means"]) > 100, len(params["means"])
 """
 
-HARMONICS = """
-import torch
-from gsplat.cuda._torch_impl import _spherical_harmonics
-from distwar._harmonics import basis
-directions, coefficients = torch.nn.functional.normalize(torch.randn(50, 3), dim=1), torch.randn(50, 25, 3)
-expected = _spherical_harmonics(4, directions, coefficients)
-assert torch.allclose((basis(4, directions).unsqueeze(-1) * coefficients).sum(1), expected, atol=1e-5)
-"""
-
-
 def folder_of(version):
     """A folder with that gsplat alone."""
     at = pathlib.Path(os.environ.get("DISTWAR_TEST_FOLDER", tempfile.gettempdir())) / f"gsplat-{version}"
@@ -89,10 +79,6 @@ class Versions(unittest.TestCase):
 
     def test_splatfacto(self):
         self.run_with("1.4.0", "-c", SPLATFACTO)
-
-    def test_harmonics_of_degree_4(self):
-        for version in ("1.4.0", "1.5.3"):
-            self.run_with(version, "-c", HARMONICS)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import unittest
 import numpy as np
 import scenes
 import torch
+from on_torch import DEVICE, setUpModule, tensors  # noqa: F401
 from PIL import Image
 
 import distwar
@@ -21,13 +22,7 @@ import gsplat_loop  # noqa: E402
 import train  # noqa: E402
 import views  # noqa: E402
 
-DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 W, H = 48, 40
-
-
-def setUpModule():
-    if DEVICE == "cuda" and not torch.cuda.is_available():
-        raise unittest.SkipTest("there is no GPU here")
 
 
 def quaternion(R):
@@ -42,9 +37,7 @@ class Data:
         self.folder = pathlib.Path(folder)
         s = scenes.scene(cameras=10, size=(W, H), count=60)
         s["scales"] *= 2
-        colors, _, _ = distwar.rasterization(**{
-            name: torch.tensor(a, device=DEVICE) if isinstance(a, np.ndarray) else a for name, a in s.items()},
-            packed=False)
+        colors, _, _ = distwar.rasterization(**tensors(s, ()), packed=False)
         (self.folder / "images").mkdir(parents=True)
         self.viewmats, self.K = s["viewmats"], s["Ks"][0]
         fx, fy, cx, cy = (float(self.K[i]) for i in ((0, 0), (1, 1), (0, 2), (1, 2)))

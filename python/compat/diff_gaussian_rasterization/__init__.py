@@ -202,7 +202,9 @@ class GaussianRasterizer(torch.nn.Module):
         if name in FORKS:
             raise NotImplementedError(_missing(type(self).__name__, name))
         if "_modules" not in self.__dict__:
+            of = dict(self.__dict__)
             super().__init__()
+            self.__dict__.update(of)
             return getattr(self, name)
         return super().__getattr__(name)
 
