@@ -30,8 +30,7 @@ static int64_t density_grown_count(const density_settings *settings, int64_t exi
 
 // ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
 
-// Each array moves into the memory that the array before it left. The last array's memory becomes the new
-// scratch.
+// Each array moves into the memory that the array before it left. The last array's memory becomes the new scratch.
 static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
     const bool grows = plan->count_after > state->capacity;
     const int degree = state->gaussians.sh_degree;
@@ -91,14 +90,13 @@ static bool adaptive_act(const density_step *step) {
 }
 
 // Fills dead and new rows: by splits with `density`, else by relocation.
-static bool refill(const density_step *step, int64_t existing, const float *density, uint64_t *dead) {
+static bool refill(const density_step *step, int64_t existing, const float *density) {
     training_state *state = step->state;
     const gs_refill_rules rules = {.existing = existing,
                                    .least_opacity = (float)step->settings->least_opacity,
                                    .seed = step->seed,
                                    .iteration = (uint64_t)state->place.views,
-                                   .density = density,
-                                   .dead = dead};
+                                   .density = density};
     if (state->way->refill) return state->way->refill(state, &rules);
     GS_OR_FAIL(state->group,
                gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules, NULL));
@@ -118,14 +116,9 @@ static bool mcmc_before_adam(const density_settings *settings, training_state *s
 static bool relocate(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
-    density_control *const control = step->control;
-    if (!control->dead) {
-        control->dead = device_allocate(sizeof *control->dead);
-        device_clear(control->dead, sizeof *control->dead);
-    }
     const int64_t grown = density_grown_count(step->settings, existing, state->place.at);
     if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
-    return refill(step, existing, NULL, control->dead);
+    return refill(step, existing, NULL);
 }
 
 static bool mcmc_act(const density_step *step) {
@@ -148,7 +141,7 @@ static bool split_act(const density_step *step) {
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
                              step->settings->most_gaussians))
         return false;
-    if (!refill(step, existing, state->density, NULL)) return false;
+    if (!refill(step, existing, state->density)) return false;
     clear_sums(state);
     return true;
 }
@@ -221,10 +214,6 @@ bool density_after_adam(const density_step *step) {
     now.due = density_is_due(step->settings, place->before, place->at);
     const density_method *const method = &methods[step->settings->kind];
     return !method->act || method->act(&now);
-}
-
-void density_control_close(density_control *control) {
-    device_free(control->dead);
 }
 
 // ---- retirement

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When density control acts, against its schedule written out, by steps on Gaussians alone.
-#include "alone.h"
+#include "training_cloud.h"
 #include "density.h"
 #include "plan.h"
 #include "density/density_scene.h"
@@ -27,7 +27,6 @@ class run {
         f.view.camera.width = f.view.camera.height = 100;
     }
     ~run() {
-        density_control_close(&control);
         training_state_close(&state);
         device_buffer_close(&f.splats);
         device_buffer_close(&f.mean2d);
@@ -47,7 +46,6 @@ class run {
         what.view = &f.view;
         what.mean2d = f.gradient.mean2d;
         what.state = &state;
-        what.control = &control;
         EXPECT_TRUE(density_sum(&what) && density_after_adam(&what)) << ranks_error(group);
     }
     std::vector<float> read(const float *array, int64_t count) const {
@@ -78,7 +76,6 @@ class run {
     const alone group;
     host_gaussians host;
     frame f = {};
-    density_control control = {};
     float shown = 0;
 };
 
