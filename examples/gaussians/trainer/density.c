@@ -30,33 +30,20 @@ static int64_t density_grown_count(const density_settings *settings, int64_t exi
 
 // ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
 
-// Each array moves into the memory that the array before it left. The last array's memory becomes the new scratch.
 static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
-    const bool grows = plan->count_after > state->capacity;
-    const int degree = state->gaussians.sh_degree;
-    const int64_t room = 2 * state->capacity;
-    if (grows) state->capacity = plan->count_after > room ? plan->count_after : room;
     gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
-    gs_gaussians spare = state->gradients;
+    device_gaussians_close(&state->gradients); // first: the most memory is needed here
     for (int i = 0; i < 3; i++) {
-        if (grows) {
-            device_gaussians_close(&spare);
-            spare = device_gaussians_open(state->capacity, degree);
-        }
-        spare.count = plan->count_after;
-        spare.antialias = sets[i]->antialias;
-        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &spare, NULL));
-        gs_gaussians left = *sets[i];
-        *sets[i] = spare;
-        spare = left;
+        gs_gaussians moved = device_gaussians_open(plan->count_after, sets[i]->sh_degree);
+        moved.antialias = sets[i]->antialias;
+        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &moved, NULL));
+        device_gaussians_close(sets[i]);
+        *sets[i] = moved;
     }
-    if (grows) {
-        device_gaussians_close(&spare);
-        spare = device_gaussians_open(state->capacity, degree);
-        device_free(state->density);
-        state->density = device_allocate(training_state_density_bytes(state->capacity));
-    }
-    state->gradients = spare;
+    state->gradients = device_gaussians_open(plan->count_after, state->gaussians.sh_degree);
+    device_free(state->density);
+    state->density = device_allocate(training_state_density_bytes(plan->count_after));
+    state->capacity = plan->count_after;
     training_state_set_count(state, plan->count_after);
     clear_sums(state);
 }

@@ -434,15 +434,12 @@ training_memory training_memory_of(const training_settings *settings, const trai
 
 int64_t training_gaussians_that_fit(const training_settings *settings, const training_data *data,
                                     int64_t start, int sh_degree, int ranks, double bytes) {
-    training_settings tried = *settings;
-    int64_t fits = 0, above = settings->density.most_gaussians;
-    while (above - fits > 1 + fits / 100) {
-        tried.density.most_gaussians = fits + (above - fits) / 2;
-        const training_memory of = training_memory_of(&tried, data, start, sh_degree, ranks);
-        if (of.scene + of.step <= bytes)
-            fits = tried.density.most_gaussians;
-        else
-            above = tried.density.most_gaussians;
-    }
-    return fits;
+    training_settings few = *settings;
+    few.density.most_gaussians = ranks;
+    const double most = fmax((double)settings->density.most_gaussians, (double)start);
+    const training_memory all = training_memory_of(settings, data, start, sh_degree, ranks),
+                          least = training_memory_of(&few, data, 0, sh_degree, ranks);
+    const double fixed = least.scene + least.step, each = (all.scene + all.step - fixed) / most;
+    const int64_t fits = (int64_t)(0.99 * (bytes - fixed) / each);
+    return fits < start || fits < 0 ? 0 : fits;
 }

@@ -297,19 +297,14 @@ TEST_F(Budget, EndsInTimeAndAResumedRunHasWhatIsLeft) {
     EXPECT_GT(end["seconds"].number(), 1.5); // the machine that tests this does other things too
     EXPECT_LT(end["seconds"].number(), 4);
     EXPECT_EQ(lines_of(at("log"), "start").at(0)["settings"]["budget"].text(), "2s");
-    const std::vector<json> checkpoints = lines_of(at("log"), "checkpoint");
-    ASSERT_FALSE(checkpoints.empty()) << "fewer than 10 steps in 2 seconds";
-    const double saved = checkpoints.back()["iteration"].number();
-    run_place place; // of the checkpoint
-    memcpy(&place, contents(at("scene.ply.checkpoint")).data() + 56, sizeof place);
-    ASSERT_EQ(double(place.views), saved);
-    ASSERT_GT(place.seconds, 0);
+    ASSERT_FALSE(lines_of(at("log"), "checkpoint").empty()) << "fewer than 10 steps in 2 seconds";
+    const double saved = lines_of(at("log"), "checkpoint").back()["iteration"].number();
     fs::remove(at("log"));
     outcome run = train({"--budget", "2s", "--resume", at("scene.ply.checkpoint")});
     ASSERT_EQ(run.code, 0) << run.err;
     end = lines_of(at("log"), "end").at(0);
     EXPECT_TRUE(end["iteration"].number() > saved || whole == saved) << "saved with the last step";
-    EXPECT_LT(end["seconds"].number(), 2 - place.seconds / 2);
+    EXPECT_LT(end["seconds"].number(), 2 - saved / whole);
     run = train({"--budget", "4", "--resume", at("scene.ply.checkpoint")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "--budget 2s; this run has --budget 4");

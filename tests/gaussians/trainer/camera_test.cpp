@@ -46,7 +46,7 @@ TEST(Camera, APixelsPointIsSeenAtThePixel) {
 
 TEST(Camera, LooksAtItsTarget) {
     gs_camera camera = camera_with_view_angle(64, 48, 0.8);
-    const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, above[3] = {4, -1, 7.1}, up[3] = {0, 0, 1};
+    const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, above[3] = {4, -1, 7.5}, up[3] = {0, 0, 1};
     double pixel[2], center[3];
     camera_look_at(&camera, eye, target, up);
     ASSERT_TRUE(camera_pixel(&camera, target, pixel));
