@@ -5,27 +5,18 @@
 #include "transport.h"
 #include <dlfcn.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static const struct {
-    const char *name;
-    size_t place;
-} functions[] = {{"ncclGetVersion", offsetof(nccl_library, get_version)},
-                 {"ncclGetErrorString", offsetof(nccl_library, get_error_string)},
-                 {"ncclGetUniqueId", offsetof(nccl_library, get_unique_id)},
-                 {"ncclCommInitRankConfig", offsetof(nccl_library, comm_init_rank_config)},
-                 {"ncclCommGetAsyncError", offsetof(nccl_library, comm_get_async_error)},
-                 {"ncclCommFinalize", offsetof(nccl_library, comm_finalize)},
-                 {"ncclCommDestroy", offsetof(nccl_library, comm_destroy)},
-                 {"ncclCommAbort", offsetof(nccl_library, comm_abort)},
-                 {"ncclGroupStart", offsetof(nccl_library, group_start)},
-                 {"ncclGroupEnd", offsetof(nccl_library, group_end)},
-                 {"ncclSend", offsetof(nccl_library, send)},
-                 {"ncclRecv", offsetof(nccl_library, recv)},
-                 {"ncclAllReduce", offsetof(nccl_library, all_reduce)}};
+// In the order of the members of nccl_library.
+static const char *const functions[] = {
+    "ncclGetVersion",        "ncclGetErrorString", "ncclGetUniqueId", "ncclCommInitRankConfig",
+    "ncclCommGetAsyncError", "ncclCommFinalize",   "ncclCommDestroy", "ncclCommAbort",
+    "ncclGroupStart",        "ncclGroupEnd",       "ncclSend",        "ncclRecv",
+    "ncclAllReduce"};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+_Static_assert(sizeof(nccl_library) == (1 + FUNCTIONS) * sizeof(void *), "each function has a name");
 
 bool nccl_load(nccl_library *out, const char *path, fault *why) {
     if (!path) path = "libnccl.so.2";
@@ -36,11 +27,11 @@ bool nccl_load(nccl_library *out, const char *path, fault *why) {
             "several GPUs need NCCL 2.18 or later: %s. Install it (the package libnccl2, or pip install "
             "nvidia-nccl-cu13) and name its libnccl.so.2 by --nccl",
             dlerror());
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
-        void *const found = dlsym(out->handle, functions[k].name);
+    for (int k = 0; k < FUNCTIONS; k++) {
+        void *const found = dlsym(out->handle, functions[k]);
         if (!found)
-            return fail(why, "%s has no %s: several GPUs need NCCL 2.18 or later", path, functions[k].name);
-        memcpy((char *)out + functions[k].place, &found, sizeof found);
+            return fail(why, "%s has no %s: several GPUs need NCCL 2.18 or later", path, functions[k]);
+        memcpy((char *)out + (size_t)(1 + k) * sizeof found, &found, sizeof found);
     }
     int version = 0;
     if (out->get_version(&version) != NCCL_SUCCESS || version < NCCL_OLDEST || version >= 30000)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls of ranks.h: arguments are checked here, the work is the transport's.
+// The calls of ranks.h: the work is the transport's.
 #include "device.h"
 #include "transport.h"
 #include <stdarg.h>
@@ -75,28 +75,10 @@ bool ranks_fail_with(ranks *group, const fault *why) {
     return ranks_fail(group, "%s", why->text);
 }
 
-// False after an earlier failure.
-static bool check(ranks *group, bool right, const char *text) {
-    if (ranks_has_failed(group->shared)) return ranks_stop(group);
-    return right || ranks_fail(group, "%s", text);
-}
-
-static bool check_bytes(const ranks *group, const void *memory, const ranks_bytes *of) {
-    for (int r = 0; r < group->count; r++)
-        if (of[r].begin < 0 || of[r].count < 0 || (of[r].count > 0 && !memory)) return false;
-    return true;
-}
-
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
     const int own = group->own;
-    const bool right = exchange && check_bytes(group, exchange->send, exchange->to) &&
-                       check_bytes(group, exchange->receive, exchange->from) &&
-                       exchange->to[own].count == exchange->from[own].count;
-    if (!check(group, right,
-               "ranks_all_to_all: memory must be given, its places must not be negative, and a "
-               "rank receives from itself what it sends") ||
-        (group->count > 1 && !group->transport->all_to_all(group, exchange, stream)))
-        return false;
+    if (ranks_has_failed(group->shared)) return ranks_stop(group);
+    if (group->count > 1 && !group->transport->all_to_all(group, exchange, stream)) return false;
     if (exchange->to[own].count > 0)
         CUDA_OR_FAIL(group,
                      cudaMemcpyAsync((char *)exchange->receive + exchange->from[own].begin,
@@ -106,12 +88,8 @@ bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream st
 }
 
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    const bool right = reduction && reduction->count >= 0 && (reduction->values || reduction->count == 0) &&
-                       (unsigned)reduction->type <= RANKS_DOUBLE &&
-                       (unsigned)reduction->operation <= RANKS_MAX_OF;
-    return check(group, right,
-                 "ranks_all_reduce: values must be given, with a type, an operation and a count >= 0") &&
-           (group->count == 1 || group->transport->all_reduce(group, reduction, stream));
+    if (ranks_has_failed(group->shared)) return ranks_stop(group);
+    return group->count == 1 || group->transport->all_reduce(group, reduction, stream);
 }
 
 bool ranks_wait_for_stream(ranks *group, gs_stream stream) {
@@ -120,8 +98,8 @@ bool ranks_wait_for_stream(ranks *group, gs_stream stream) {
 }
 
 bool ranks_wait(ranks *group, gs_stream stream) {
-    return check(group, true, "") &&
-           (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
+    if (ranks_has_failed(group->shared)) return ranks_stop(group);
+    return (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
 }
 
 // ---- numbers ----
@@ -149,9 +127,7 @@ void ranks_close_numbers(ranks *group) {
 
 const int64_t *ranks_gather_numbers(ranks *group, int values, const int64_t *own, gs_stream stream) {
     const int64_t bytes = values * (int64_t)sizeof *own, all = group->count * (int64_t)values;
-    if (!check(group, values >= 1 && own, "ranks_gather_numbers: values must be positive, own given") ||
-        !reserve_numbers(group, values, stream))
-        return NULL;
+    if (!reserve_numbers(group, values, stream)) return NULL;
     ranks_exchange exchange = {.send = own, .receive = group->device};
     for (int r = 0; r < group->count; r++)
         exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
@@ -169,10 +145,7 @@ bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *o
         memcpy(of_all, own, bytes);
         return true;
     }
-    if (!check(group, values >= 1 && own && of_all,
-               "ranks_tell_numbers: values must be positive, own and of_all given") ||
-        !reserve_numbers(group, values, stream))
-        return false;
+    if (!reserve_numbers(group, values, stream)) return false;
     const int64_t all = group->count * (int64_t)values;
     memcpy(group->host + all, own, bytes);
     CUDA_OR_FAIL(group, cudaMemcpyAsync(group->device + all, group->host + all, bytes, cudaMemcpyHostToDevice,

@@ -25,8 +25,7 @@ bool ranks_has_failed(const ranks_shared *shared);
 // "rank 2: text". Waits a moment for a text that is being written.
 void ranks_describe(const ranks_shared *shared, fault *why);
 
-// As the calls of ranks.h, of two ranks or more, with arguments that have been checked. What a rank sends to itself is
-// not the transport's.
+// As the calls of ranks.h, of two ranks or more. What a rank sends to itself is not the transport's.
 typedef struct transport {
     bool (*all_to_all)(ranks *group, const ranks_exchange *exchange, gs_stream stream);
     bool (*all_reduce)(ranks *group, const ranks_reduction *reduction, gs_stream stream);

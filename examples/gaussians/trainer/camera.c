@@ -145,16 +145,16 @@ void rotation_about(const double axis[3], double angle, double out[9]) {
     memcpy(out, m, sizeof m);
 }
 
-void pose_move(pose *p, const double twist[6]) {
-    const double angle = sqrt(dot(twist, twist));
+void pose_move(pose *p, const double motion[6]) {
+    const double angle = sqrt(dot(motion, motion));
     if (angle > 0) {
-        const double axis[3] = {twist[0] / angle, twist[1] / angle, twist[2] / angle};
+        const double axis[3] = {motion[0] / angle, motion[1] / angle, motion[2] / angle};
         double turn[9];
         rotation_about(axis, angle, turn);
         multiply(turn, p->rotation, p->rotation);
         transform(turn, p->translation, p->translation);
     }
-    for (int k = 0; k < 3; k++) p->translation[k] += twist[3 + k];
+    for (int k = 0; k < 3; k++) p->translation[k] += motion[3 + k];
 }
 
 // ---- similarities
@@ -317,9 +317,9 @@ void refined_poses_measure(refined_pose *poses, const target_view *views, size_t
     for (size_t i = 0; i < count; i++) pose_metric(&views[i].camera, points, &scale, poses[i].metric);
 }
 
-void refined_pose_step(refined_pose *p, const float twist_gradient[6], double rate, int64_t step) {
+void refined_pose_step(refined_pose *p, const float se3_grad[6], double rate, int64_t step) {
     double gradient[6], motion[6], square = 0;
-    for (int k = 0; k < 6; k++) gradient[k] = (double)twist_gradient[k];
+    for (int k = 0; k < 6; k++) gradient[k] = (double)se3_grad[k];
     pose_metric_solve(p->metric, gradient);
     for (int k = 0; k < 6; k++) {
         p->first_moment[k] += 0.1 * (gradient[k] - p->first_moment[k]);
@@ -346,15 +346,15 @@ void perturb_poses(target_view *views, size_t count, double degrees, double dist
     for (size_t i = 0; i < count; i++) {
         random_stream random = random_at(seed, RANDOM_POSES, 0, i);
         pose p = pose_of(&views[i].camera);
-        double axis[3], direction[3], center[3], twist[6] = {0};
+        double axis[3], direction[3], center[3], motion[6] = {0};
         random_direction(&random, axis);
         random_direction(&random, direction);
         pose_center(&p, center);
         for (int k = 0; k < 3; k++) {
-            twist[k] = degrees / 57.29577951308232 * axis[k];
+            motion[k] = degrees / 57.29577951308232 * axis[k];
             center[k] += distance * direction[k];
         }
-        pose_move(&p, twist);
+        pose_move(&p, motion);
         transform(p.rotation, center, p.translation);
         for (int k = 0; k < 3; k++) p.translation[k] = -p.translation[k];
         pose_to_camera(&p, &views[i].camera);

@@ -9,11 +9,9 @@ C_LINKAGE_BEGIN
 
 // ---- what a camera sees, and what the cameras of all views say of the scene
 
-// A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
-// pose.
+// A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
-// Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the
-// picture.
+// Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the picture.
 bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);
 // The camera z of a point of the world; of a fisheye the distance.
 double camera_depth(const gs_camera *camera, const double point[3]);
@@ -42,8 +40,8 @@ typedef struct pose {
 pose pose_of(const gs_camera *camera);
 void pose_to_camera(const pose *from, gs_camera *camera);
 void pose_center(const pose *p, double center[3]); // the camera's position in the world
-// x' -> exp([w]) x' + v of camera space: the twist (w, v) of gs_camera_gradient.
-void pose_move(pose *p, const double twist[6]);
+// x' -> exp([w]) x' + v of camera space: the motion (w, v) that gs_camera_gradient.se3_grad is by.
+void pose_move(pose *p, const double motion[6]);
 
 // The rotation about a vector of length one, by an angle in radians: Rodrigues' formula.
 void rotation_about(const double axis[3], double angle, double out[9]);
@@ -57,8 +55,7 @@ void similarity_apply(const similarity *s, pose *p);
 // of `from` or `to` are in one place. count >= 1.
 similarity similarity_between(const pose *from, const pose *to, size_t count);
 
-// How far poses are from others, after their similarity: angles of rotations, distances of centres in units
-// of the world of `to`.
+// How far poses are from others, after their similarity: angles, distances of centres in units of the world of `to`.
 typedef struct pose_difference {
     double mean_degrees, largest_degrees, mean_distance, largest_distance;
 } pose_difference;
@@ -82,12 +79,11 @@ typedef struct pose_scale {
     double radians, distance; // by which poses are expected to be wrong
 } pose_scale;
 
-// L, lower triangle, row by row, of the factorisation H = L L^T. H is the weighted mean over the points that
-// the camera sees of J^T J, J the derivative of a point's pixel by the camera's twist (gs_camera_gradient),
-// plus a diagonal of (0.3 pixels / expected error)^2. So a step L^-T y moves points by up to |y| pixels, root
-// mean square, and turns and moves the camera by up to |y| / 0.3 expected errors: little moves at a size where
-// pictures say less than is known. Points nearer than a sixteenth of the focus are left out; of many a part is
-// used.
+// L, lower triangle, row by row, of the factorisation H = L L^T. H is the weighted mean over the points that the camera
+// sees of J^T J, J the derivative of a point's pixel by the camera's motion (pose_move), plus a diagonal of
+// (0.3 pixels / expected error)^2. So a step L^-T y moves points by up to |y| pixels, root mean square, and turns and
+// moves the camera by up to |y| / 0.3 expected errors: little moves at a size where pictures say less than is known.
+// Points nearer than a sixteenth of the focus are left out; of many a part is used.
 void pose_metric(const gs_camera *camera, const weighted_points *points, const pose_scale *scale,
                  double factor[POSE_METRIC_VALUES]);
 
@@ -95,9 +91,9 @@ void pose_metric(const gs_camera *camera, const weighted_points *points, const p
 void pose_metric_solve(const double factor[POSE_METRIC_VALUES], double x[6]);
 void pose_metric_solve_transposed(const double factor[POSE_METRIC_VALUES], double x[6]);
 
-// ---- refines the poses of the training views with the scene: Adam on a twist for each view
+// ---- refines the poses of the training views with the scene: Adam on a motion for each view
 
-// A twist is L^-T y: see pose_metric. Adam steps y with one second moment for its six numbers, so the direction
+// A motion is L^-T y: see pose_metric. Adam steps y with one second moment for its six numbers, so the direction
 // stays that of the gradient by y: a number that the picture hardly decides hardly moves.
 typedef struct refined_pose {
     pose now;
@@ -113,7 +109,7 @@ void refined_poses_measure(refined_pose *poses, const target_view *views, size_t
 // One step of Adam on the pose of a view, its step-th: 1, 2, ... rate: pixels. Scene and poses may move
 // together by a similarity, which no picture shows. Poses are not held against it: the scene holds them where
 // it starts, and a mean of perturbed poses that was held would drag the scene along.
-void refined_pose_step(refined_pose *p, const float twist_gradient[6], double rate, int64_t step);
+void refined_pose_step(refined_pose *p, const float se3_grad[6], double rate, int64_t step);
 
 // Turns each camera about its centre by an angle, and moves it by a distance: both in random directions, of
 // the seed and the view's place.

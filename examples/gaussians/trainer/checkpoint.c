@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 14,
+    VERSION = 15,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     SCENES = 1 + TEACHERS_MOST,      // the start and each teacher
@@ -329,14 +329,13 @@ static bool header_is_right(const checkpoint_header *header) {
     if (!(header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
           header->sh_degree <= GS_MAX_SH_DEGREE && place->views >= 0 && place->views <= SCHEDULE_MOST &&
           place->ended >= 0 && place->ended <= place->views && place->scene >= 0 &&
-          place->scene <= (place->usual > 0 && place->scenes == 0 ? 1 : place->scenes) &&
-          place->scenes <= TEACHERS_MOST && place->given_up >= 0 && place->given_up <= place->views &&
-          place_before(place) <= place->views && (place->scenes == 0 || place->ended > 0) &&
-          learning_curve_is_possible(&header->learning) && place->steps >= 0 &&
-          place->steps <= place->views && header->averaged >= 0 && header->averaged <= place->steps &&
-          header->exposures >= 0 && header->exposures <= MAX_VIEWS && header->exposed >= EXPOSURE_FIRST &&
-          header->exposed <= EXPOSURE_IN_ORDER && header->settings_bytes <= MAX_SETTINGS &&
-          header->poses >= 0 && header->poses <= MAX_VIEWS))
+          place->scene <= (place->first_run > 0 && place->scenes == 0 ? 1 : place->scenes) &&
+          place->scenes <= TEACHERS_MOST && place->began >= 0 && place->began <= place->views &&
+          (place->scenes == 0 || place->ended > 0) && learning_curve_is_possible(&header->learning) &&
+          place->steps >= 0 && place->steps <= place->views && header->averaged >= 0 &&
+          header->averaged <= place->steps && header->exposures >= 0 && header->exposures <= MAX_VIEWS &&
+          header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_NEIGHBOURS &&
+          header->settings_bytes <= MAX_SETTINGS && header->poses >= 0 && header->poses <= MAX_VIEWS))
         return false;
     for (int i = 0; i < SCENES; i++)
         if (header->scenes[i] < 0 || header->scenes[i] >= INT32_MAX ||

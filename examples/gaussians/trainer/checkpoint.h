@@ -46,7 +46,7 @@ bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key,
 bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key *key, ranks *group,
                           training_state *state, fault *why);
 
-// Saves training while it runs: every N steps, and when a stop is requested (signals.h).
+// Saves training while it runs.
 typedef struct saver {
     const char *path;
     int64_t interval;             // steps between checkpoints; 0: only when a stop is requested
@@ -59,8 +59,7 @@ typedef struct saver {
 } saver;
 
 checkpoint_key saver_key(saver *s);
-// Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
-// every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was written.
+// Writes a checkpoint if one is due after the state's last step: for training_observer.observe. *saved: whether it was.
 bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
                    fault *why);
 

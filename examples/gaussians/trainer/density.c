@@ -30,34 +30,20 @@ static int64_t density_grown_count(const density_settings *settings, int64_t exi
 
 // ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
 
-// Each array moves into the memory that the array before it left. The last array's memory becomes the new
-// scratch.
 static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
-    const bool grows = plan->count_after > state->capacity;
-    const int degree = state->gaussians.sh_degree;
-    const int64_t room = 2 * state->capacity;
-    if (grows) state->capacity = plan->count_after > room ? plan->count_after : room;
     gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
-    gs_gaussians spare = state->gradients;
+    device_gaussians_close(&state->gradients); // first: the most memory is needed here
     for (int i = 0; i < 3; i++) {
-        if (grows) {
-            device_gaussians_close(&spare);
-            spare = device_gaussians_open(state->capacity, degree);
-        }
-        spare.count = plan->count_after;
-        spare.antialias = sets[i]->antialias;
-        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &spare, NULL));
-        gs_gaussians left = *sets[i];
-        *sets[i] = spare;
-        spare = left;
+        gs_gaussians moved = device_gaussians_open(plan->count_after, sets[i]->sh_degree);
+        moved.antialias = sets[i]->antialias;
+        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &moved, NULL));
+        device_gaussians_close(sets[i]);
+        *sets[i] = moved;
     }
-    if (grows) {
-        device_gaussians_close(&spare);
-        spare = device_gaussians_open(state->capacity, degree);
-        device_free(state->density);
-        state->density = device_allocate(training_state_density_bytes(state->capacity));
-    }
-    state->gradients = spare;
+    state->gradients = device_gaussians_open(plan->count_after, state->gaussians.sh_degree);
+    device_free(state->density);
+    state->density = device_allocate(training_state_density_bytes(plan->count_after));
+    state->capacity = plan->count_after;
     training_state_set_count(state, plan->count_after);
     clear_sums(state);
 }
@@ -91,14 +77,13 @@ static bool adaptive_act(const density_step *step) {
 }
 
 // Fills dead and new rows: by splits with `density`, else by relocation.
-static bool refill(const density_step *step, int64_t existing, const float *density, uint64_t *dead) {
+static bool refill(const density_step *step, int64_t existing, const float *density) {
     training_state *state = step->state;
     const gs_refill_rules rules = {.existing = existing,
                                    .least_opacity = (float)step->settings->least_opacity,
                                    .seed = step->seed,
                                    .iteration = (uint64_t)state->place.views,
-                                   .density = density,
-                                   .dead = dead};
+                                   .density = density};
     if (state->way->refill) return state->way->refill(state, &rules);
     GS_OR_FAIL(state->group,
                gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules, NULL));
@@ -118,14 +103,9 @@ static bool mcmc_before_adam(const density_settings *settings, training_state *s
 static bool relocate(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
-    density_control *const control = step->control;
-    if (!control->dead) {
-        control->dead = device_allocate(sizeof *control->dead);
-        device_clear(control->dead, sizeof *control->dead);
-    }
     const int64_t grown = density_grown_count(step->settings, existing, state->place.at);
     if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
-    return refill(step, existing, NULL, control->dead);
+    return refill(step, existing, NULL);
 }
 
 static bool mcmc_act(const density_step *step) {
@@ -148,7 +128,7 @@ static bool split_act(const density_step *step) {
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
                              step->settings->most_gaussians))
         return false;
-    if (!refill(step, existing, state->density, NULL)) return false;
+    if (!refill(step, existing, state->density)) return false;
     clear_sums(state);
     return true;
 }
@@ -221,10 +201,6 @@ bool density_after_adam(const density_step *step) {
     now.due = density_is_due(step->settings, place->before, place->at);
     const density_method *const method = &methods[step->settings->kind];
     return !method->act || method->act(&now);
-}
-
-void density_control_close(density_control *control) {
-    device_free(control->dead);
 }
 
 // ---- retirement

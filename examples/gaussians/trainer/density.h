@@ -44,11 +44,6 @@ typedef struct density_settings {
     density_mcmc_settings mcmc;
 } density_settings;
 
-typedef struct density_control {
-    uint64_t
-        *dead; // device: Gaussians of this rank that MCMC has moved since the watch read it; NULL before any
-} density_control; // starts as {0}
-
 // What a method is given after a step, on each rank.
 typedef struct density_step {
     const density_settings *settings;
@@ -60,7 +55,6 @@ typedef struct density_step {
     const gs_view *view;
     const float *mean2d;
     training_state *state;
-    density_control *control;
 } density_step;
 
 typedef struct density_method {
@@ -78,12 +72,10 @@ typedef struct density_method {
 } density_method;
 
 const density_method *density_method_of(int kind);
-// What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method
-// with a limit will add some.
+// What a step after `at` will take on average, in times of a step with the `existing` Gaussians.
 double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);
 
-// Whether density control acts between schedule steps `before` and `at`: before + 1 == at for a step of one view without
-// a budget of time.
+// Whether density control acts between schedule steps `before` and `at`.
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
 // The screen-space gradient that density_sum needs at a step of the schedule.
 screen_gradient density_sums_at(const density_settings *settings, int64_t at);
@@ -94,7 +86,6 @@ bool density_adds_to_gradient(const density_settings *settings, int64_t at);
 bool density_before_adam(const density_settings *settings, training_state *state, int views);
 bool density_sum(const density_step *step);
 bool density_after_adam(const density_step *step);
-void density_control_close(density_control *control);
 
 // ---- retirement: Gaussians that contribute least to every view make room for splits and relocations
 
@@ -112,17 +103,16 @@ int64_t retirements_left(const density_settings *settings, int64_t at);
 // How many of the views are asked: all below 100, every second one from there, up to every fourth from 200 on.
 // Neighbours see the same.
 size_t retirement_views(size_t count);
-// The cameras that are asked from `first` on, spread evenly, with their poses of the state if it refines them: at most
-// by->batch, 1..GS_MAX_VIEWS. Returns their number.
+// The cameras that are asked from `first` on, spread evenly, with their poses: at most by->batch. Returns their number.
 int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
                            gs_camera *camera);
-// Renders these views and scores each Gaussian by the largest sum of alpha T over the pixels of a view. Views that are rendered
-// together have cameras of one size and model. f: memory for the pictures, such as that of the steps, whose last picture is
-// gone. policy: of the backward blend. Waits for the device. Ranks take turns: the score is of this one's views. Cost: a forward and a backward blend of each.
+// Renders these views and scores each Gaussian by the largest sum of alpha T over the pixels of a view. f: memory for the
+// pictures, such as that of the steps, whose last picture is gone. Waits for the device. Ranks take turns: the score is of
+// this one's views. Cost: a forward and a backward blend of each.
 void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
                       distwar_policy policy, float *score);
 // Makes those dead whose score is at most `part` times the upper quartile. score: of all Gaussians. A collective; false after
-// ranks_fail. Cost: where this rank has not all Gaussians, also their opacities.
+// ranks_fail.
 bool retirement_end(retirement *r, const training_state *state, const float *score, double part);
 
 C_LINKAGE_END

@@ -33,7 +33,7 @@ bool distillation_open(trainer *t) {
         device_gaussians_close(&start);
         if (!done) return ranks_fail_with(state->group, &why);
     }
-    if (place_is_taught(&state->place)) limit_growth(t);
+    if (place_role(&state->place) == SCENE_STUDENT) limit_growth(t);
     return distillation_next(t); // a complete run that has become longer
 }
 
@@ -93,11 +93,11 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
 
 void distillation_choose(trainer *t, step_views *of) {
     const run_place *const place = &t->state->place;
-    if (!place_is_taught(place)) return;
+    if (place_role(place) != SCENE_STUDENT) return;
     const double early = (double)scheduled_early_views(place),
                  all = t->settings->budget ? pace_views_in_all(&t->pace, place->views, of->count)
                                            : (double)t->settings->iterations,
-                 own = fmax(all - (double)place_before(place), early),
+                 own = fmax(all - (double)place->began, early),
                  photographs = fmin(photographs_again * early / own, most_photographs);
     random_stream random = random_at(t->settings->seed, RANDOM_DISTILLATION, (uint64_t)of->first, 0);
     for (int32_t v = 0; v < of->count; v++) {
@@ -147,86 +147,62 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
         if (c->width * (int64_t)c->height > pixels) pixels = c->width * (int64_t)c->height;
     }
     const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
-    const int64_t each =
-        (int64_t)scene + lists + trainer_batch(t->settings, RESOLUTIONS_MOST) * each_pixel * pixels;
+    const int64_t each = (int64_t)scene + lists + trainer_batch(t->settings, false) * each_pixel * pixels;
     if (!ranks_tell_all(t->group, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;
     *room = true;
     for (int r = 0; r < ranks_count(t->group); r++) *room = *room && of_all[r] != 0;
     return true;
 }
 
-// Keeps the scene that is trained as a teacher. False after ranks_fail.
-static bool keep(trainer *t) {
-    training_state *const state = t->state;
-    parameter_average_take(&state->average, &state->gaussians);
-    return training_state_copy(state, &state->distillation.teacher[state->place.scene++]);
-}
-
 // Begins a scene from the start.
 static void begin(trainer *t) {
     training_state *const state = t->state;
+    run_place *const place = &state->place;
     gs_gaussians start = device_gaussians_from(&state->distillation.start);
     training_state_restart(state, &start);
     device_gaussians_close(&start);
-    state->place.at = 0, state->place.before = -1, state->place.progress = 0;
+    place->began = place->views;
+    place->at = 0, place->before = -1, place->progress = 0;
     t->pace = (pace){.budget = t->pace.budget, .last = t->pace.last, .between = t->pace.between};
-    t->watch = (mcmc_watch){0};
-    t->watched_phase = -1; // its losses begin anew
-    // A longer run has the usual settings until its length is known.
-    if (state->place.usual > 0 && !place_is_longer(&state->place)) place_fit(&state->place, &t->fitted);
-    if (place_is_taught(&state->place)) limit_growth(t);
-}
-
-// After a usual run under a budget: a longer one has the time that is left, if that is as much.
-static bool begin_longer(trainer *t) {
-    run_place *const place = &t->state->place;
-    bool room;
-    place->first_seconds = place->seconds;
-    if (t->settings->budget->seconds < 2 * place->seconds) return true;
-    if (!have_room(t, 1, &room)) return false;
-    if (!room) return true;
-    if (!keep(t)) return false;
-    place->length = 0; // it is to be known anew
-    t->state->learning = (learning_curve){0};
-    begin(t);
-    return true;
-}
-
-// A longer run has become no better than the first, which is a teacher, or if there is no time for others the result.
-static bool give_up(trainer *t) {
-    training_state *const state = t->state;
-    run_place *const place = &state->place;
-    const int64_t teachers = scheduled_teachers(t->settings, place);
-    bool room = false;
-    place_give_up(place);
-    if (teachers > 0 && !have_room(t, teachers, &room)) return false;
-    place->scenes = room ? (int32_t)teachers : 1;
-    if (room) {
-        begin(t);
-    } else {
-        training_state_restart(state, &state->distillation.teacher[0]);
-        place->progress = 1;
-    }
-    return true;
+    // A longer run has the settings of the first until its length is known.
+    if (place->first_run > 0 && place_role(place) != SCENE_LONGER) place_fit(place, &t->fitted);
+    if (place_role(place) == SCENE_STUDENT) limit_growth(t);
 }
 
 bool distillation_next(trainer *t) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
-    if (place_is_longer(place)) return place->ended == 0 || give_up(t);
-    if (place->ended == 0) return !place_is_usual(place) || place->views < place->usual || begin_longer(t);
-    if (place_is_taught(place) || place->views < place_before(place) + scheduled_early_views(place))
+    const scene_role role = place_role(place);
+    const bool early = place->ended > 0;
+    if (role == SCENE_STUDENT || (role == SCENE_LONGER && !early)) return true;
+    if (role != SCENE_LONGER && (early ? place->views < place->began + scheduled_early_views(place)
+                                       : place->first_run == 0 || place->views < place->first_run))
         return true;
-    if (place->scenes == 0) {
-        const int64_t teachers =
-            state->distillation.start.count > 0 ? scheduled_teachers(t->settings, place) : 0;
-        bool room;
-        if (teachers == 0) return true;
-        if (!have_room(t, teachers, &room)) return false;
+    if (role != SCENE_TEACHER) {
+        int64_t teachers = early ? scheduled_teachers(t->settings, place) : 1;
+        if (state->distillation.start.count == 0) teachers = 0;
+        if (!early) { // the first run of a long budget: a longer one has the time that is left, if that is as much
+            place->first_seconds = place->seconds;
+            if (t->settings->budget->seconds < 2 * place->seconds) teachers = 0;
+        }
+        // Teachers are as long as the first run.
+        if (role == SCENE_LONGER) place->ended = place->first_run - place->first_run / 4;
+        bool room = teachers > 0;
+        if (room && !have_room(t, teachers, &room)) return false;
+        if (role == SCENE_LONGER && !room) { // the first run is the result
+            place->scenes = 1, place->progress = 1;
+            training_state_restart(state, &state->distillation.teacher[0]);
+        }
         if (!room) return true;
-        place->scenes = (int32_t)teachers;
+        if (early)
+            place->scenes = (int32_t)teachers;
+        else
+            place->length = 0, state->learning = (learning_curve){0}; // they are to be known anew
     }
-    if (!keep(t)) return false;
+    if (role != SCENE_LONGER) { // one that was given up is no teacher
+        parameter_average_take(&state->average, &state->gaussians);
+        if (!training_state_copy(state, &state->distillation.teacher[place->scene++])) return false;
+    }
     begin(t);
     return true;
 }

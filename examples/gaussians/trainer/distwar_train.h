@@ -71,7 +71,7 @@ typedef struct distwar_train_settings {
     bool
         refine_poses; // of the views, with the scene; the cameras are where they should be but for some pixels
     bool reproducible; // the same bits on the same kind of GPU; slower; excludes budget
-    // Views to set aside, which cover the scene: until three quarters of the training they are measured and not trained
+    // Validation views, which cover the scene: until three quarters of the training they are measured and not trained
     // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
     int64_t validate;
@@ -109,7 +109,7 @@ typedef struct distwar_train_progress {
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out);
 
 typedef struct distwar_train_validation {
-    size_t views;                      // set aside; 0: none, or they are trained on by now, and the rest is 0
+    size_t views;                      // 0: none, or they are trained on by now, and the rest is 0
     double psnr, ssim;                 // means over them
     double trained_psnr, trained_ssim; // means over as many views beside them that are trained on
 } distwar_train_validation;

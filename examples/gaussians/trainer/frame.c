@@ -140,8 +140,8 @@ static float *planes_of_view(const frame *f, float *all, size_t channels, int32_
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,          &f->color_gradient, &f->splat_grad,    &f->mean2d,
-                                  &f->camera_gradient, &f->depth,          &f->depth_gradient};
+    device_buffer *const all[] = {&f->splats,          &f->color_gradient, &f->splat_grad,     &f->mean2d,
+                                  &f->camera_gradient, &f->depth,          &f->depth_gradient, &f->picture};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     gs_view_free(&f->view, NULL);
     *f = (frame){0};
@@ -264,15 +264,17 @@ void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
 
-bool frame_picture(const frame *f, image *out, fault *why) {
+// In bytes on the device, as the host takes longer to make and to fetch them than a view takes to render.
+bool frame_picture(frame *f, image *out, fault *why) {
     const gs_camera *camera = &f->view.camera;
-    size_t bytes = GS_CHANNELS * pixels_of(camera) * sizeof(float);
-    float *color = malloc(bytes);
-    if (!color) return fail(why, "no memory for a picture of %d x %d", camera->width, camera->height);
-    device_download(color, f->view.image.color, bytes);
-    bool done = image_from_planes(color, camera->width, camera->height, out, why);
-    free(color);
-    return done;
+    const size_t bytes = GS_CHANNELS * pixels_of(camera);
+    gs_shrinking rounded = {camera->width, camera->height, 1, GS_SHRINK_PLANES, .count = 1};
+    if (!image_open(out, camera->width, camera->height, GS_CHANNELS, why)) return false;
+    rounded.from[0] = f->view.image.color;
+    rounded.small = device_buffer_reserve(&f->picture, bytes);
+    GS_CHECK(gs_shrink(&rounded, NULL));
+    device_download(out->pixels, rounded.small, bytes);
+    return true;
 }
 
 // ---- quality

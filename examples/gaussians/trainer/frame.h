@@ -97,7 +97,7 @@ typedef struct frame {
     stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below, or lie in its memory
     gs_gradient gradient; // likewise
-    device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, depth, depth_gradient;
+    device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, depth, depth_gradient, picture;
     screen_gradient screen; // set by the caller: what the backward pass leaves
     bool with_depth;        // set by the caller: the image has inverse depth
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
@@ -135,7 +135,7 @@ void frame_render_backward(frame *f, distwar_policy policy);
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
-bool frame_picture(const frame *f, image *out, fault *why);
+bool frame_picture(frame *f, image *out, fault *why);
 
 // ---- the quality of a scene: PSNR and SSIM against pictures
 

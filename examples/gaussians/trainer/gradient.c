@@ -33,9 +33,9 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
     return target;
 }
 
-void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
+void trainer_add_view(trainer *t, bool small, size_t index, step_views *of) {
     const training_state *const state = t->state;
-    const target_view *const views = view_source_at(&t->source, phase);
+    const target_view *const views = view_source_at(&t->source, small);
     const int32_t v = of->count++;
     of->index[v] = index;
     of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
@@ -55,7 +55,7 @@ bool trainer_weigh(trainer *t, const step_views *of) {
     for (int32_t v = 0; v < of->count; v++) {
         const target_view *const view = &t->source.views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
-#define WEIGH(name, results, first, part, unit, call, has, ...)                                              \
+#define WEIGH(name, results, first, part, unit, has, ...)                                                    \
     weights->name = has(view) && !of->taught[v] ? scheduled_weight(t->settings, t->settings->weights.name,   \
                                                                    left > 0 ? left : part, of->at)           \
                                                 : 0;
@@ -85,9 +85,8 @@ bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
     return true;
 }
 
-int64_t trainer_batch(const training_settings *settings, int phase) {
-    const resolution_schedule *schedule = &settings->resolutions;
-    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+int64_t trainer_batch(const training_settings *settings, bool small) {
+    const int64_t own = small ? settings->resolutions.batch : 0;
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
 }
 
@@ -113,22 +112,19 @@ bool exposures_open(trainer *t, fault *why) {
     if (t->state->exposures == 0) return true;
     t->log_gains = malloc(views * sizeof *t->log_gains);
     if (!t->log_gains) return fail(why, "no memory for %zu views", views);
-    for (int i = 0; i < EXPOSURE_GROUPINGS; i++) {
-        exposure_grouping *const g = &t->groupings[i];
-        g->near = malloc(views * sizeof *g->near);
-        g->of = malloc(views * sizeof *g->of);
-        if (!g->near || !g->of) return fail(why, "no memory for %zu views", views);
-        if (!neighbours_choose(t->source.views, views, i == 1, g->near, g->of, why)) return false;
-    }
-    t->grouping = &t->groupings[t->state->exposed == EXPOSURE_IN_ORDER];
-    t->near_device = device_allocate(views * sizeof *t->grouping->near);
-    device_upload(t->near_device, t->grouping->near, views * sizeof *t->grouping->near);
+    t->near = malloc(views * sizeof *t->near);
+    t->near_of = malloc(views * sizeof *t->near_of);
+    if (!t->near || !t->near_of) return fail(why, "no memory for %zu views", views);
+    if (!neighbours_choose(t->source.views, views, t->near, t->near_of, why)) return false;
+    t->near_device = device_allocate(views * sizeof *t->near);
+    device_upload(t->near_device, t->near, views * sizeof *t->near);
     return true;
 }
 
 void exposures_close(trainer *t) {
     device_free(t->near_device);
-    for (int i = 0; i < EXPOSURE_GROUPINGS; i++) free(t->groupings[i].near), free(t->groupings[i].of);
+    free(t->near);
+    free(t->near_of);
     free(t->log_gains);
 }
 
@@ -149,13 +145,13 @@ static double sureness(double f, double free_between, double free_within) {
 }
 
 // The mean of all gains is 0. take: takes from the gains what neighbours have in the mean.
-static gain_spread measure_spread(const trainer *t, const exposure_grouping *by, bool take) {
+static gain_spread measure_spread(const trainer *t, bool take) {
     const int64_t views = views_in_use(t);
     double between = 0, within = 0;
     int64_t groups = 0;
     for (int64_t first = 0, count; first < views; first += count, groups++) {
-        const int32_t *const near = by->near + first;
-        count = by->of[near[0]].count;
+        const int32_t *const near = t->near + first;
+        count = t->near_of[near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
             double mean = 0;
             for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k];
@@ -186,29 +182,20 @@ void exposures_settle(trainer *t) {
                            : training_passed(place->at, place->at - place->before, every);
     if (state->exposures == 0 || !now) return;
     device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
-    gain_spread spread = measure_spread(t, t->grouping, false);
-    if (first) {
-        const gain_spread in_order = measure_spread(t, &t->groupings[1], false);
-        state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
-        if (in_order.alike > fmax(spread.alike, least_sure)) {
-            state->exposed = EXPOSURE_IN_ORDER, spread = in_order;
-            t->grouping = &t->groupings[1];
-        }
-    }
+    const gain_spread spread = measure_spread(t, false);
+    if (first) state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
     const bool together = state->exposed == EXPOSURE_TOGETHER;
     if ((together ? spread.all : spread.within) < least_spread) {
         training_state_close_exposures(state);
         state->learning.count = 0; // validation views had gains too
     } else if (first && !together) {
-        const size_t count = (size_t)state->exposures;
-        measure_spread(t, t->grouping, true);
-        device_upload(state->exposure, t->log_gains, count * sizeof *t->log_gains);
-        device_upload(t->near_device, t->grouping->near, count * sizeof *t->grouping->near);
+        measure_spread(t, true);
+        device_upload(state->exposure, t->log_gains, (size_t)state->exposures * sizeof *t->log_gains);
     }
 }
 
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums) {
-    const neighbours *const near = &t->grouping->of[of->index[v]];
+    const neighbours *const near = &t->near_of[of->index[v]];
     gs_exposure_group group = {t->near_device + near->first, near->count, near->place};
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)
@@ -261,7 +248,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
                                .result = t->results[t->waiting + of->before + v].color,
                                .log_gain = of->exposure[v],
                                .gain_sums = frame_exposure_sums(t) + (of->before + v) * GS_EXPOSURE_SUMS};
-#define ADD(name, results, first, part, unit, call, has, add) add(t, of, v, &targets[v]);
+#define ADD(name, results, first, part, unit, has, add) add(t, of, v, &targets[v]);
             LOSS_TERMS(ADD)
 #undef ADD
         }

@@ -18,48 +18,30 @@ bool place_is_possible(const run_place *place) {
     return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
            place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
            place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= place->views && place->usual >= 0 &&
-           place->usual <= SCHEDULE_MOST && place->first_seconds >= 0 &&
+           place->ended >= 0 && place->ended <= place->views && place->first_run >= 0 &&
+           place->first_run <= SCHEDULE_MOST && place->first_seconds >= 0 &&
            place->first_seconds <= place->seconds && isfinite(place->validation_loss) &&
-           (place->length > 0 || place->ended > 0 || place->usual > 0 || place->at == place->views);
+           (place->length > 0 || place->ended > 0 || place->first_run > 0 || place->at == place->views);
 }
 
 int64_t scheduled_early_views(const run_place *place) {
     return place->ended + (place->ended + 2) / 3;
 }
 
-int64_t place_before(const run_place *place) {
-    return place->scene * scheduled_early_views(place) + place->given_up;
-}
-
-bool place_is_taught(const run_place *place) {
-    return place->scenes > 0 && place->scene == place->scenes;
-}
-
-bool place_teaches(const run_place *place) {
-    return place->scenes > 0 && place->scene < place->scenes;
-}
-
-bool place_is_usual(const run_place *place) {
-    return place->usual > 0 && (place->scene == 0 || place_teaches(place));
-}
-
-bool place_is_longer(const run_place *place) {
-    return place->scene > 0 && place->scenes == 0;
+scene_role place_role(const run_place *place) {
+    if (place->scenes == 0) return place->scene == 0 ? SCENE_FIRST : SCENE_LONGER;
+    return place->scene < place->scenes ? SCENE_TEACHER : SCENE_STUDENT;
 }
 
 bool place_goes_by_views(const run_place *place) {
-    return place_is_usual(place) || place_teaches(place);
+    const scene_role role = place_role(place);
+    return role == SCENE_TEACHER || (role == SCENE_FIRST && place->first_run > 0);
 }
 
 void place_fit(const run_place *place, training_settings *settings) {
-    const training_budget *const budget = settings->budget;
-    budget->fit(budget->context, place_is_usual(place) ? (double)place->usual : place->length, settings);
-}
-
-void place_give_up(run_place *place) {
-    place->ended = place->usual - place->usual / 4; // so that scheduled_early_views is `usual`
-    place->given_up = place->views - scheduled_early_views(place);
+    const bool first = place->first_run > 0 && place_goes_by_views(place);
+    settings->budget->fit(settings->budget->context, first ? (double)place->first_run : place->length,
+                          settings);
 }
 
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place) {
@@ -77,12 +59,11 @@ int64_t scheduled_views(const training_settings *settings, const run_place *plac
     return place->ended > 0 && place->scenes == 0 ? scheduled_early_views(place) : settings->iterations;
 }
 
-int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_phase) {
-    const int64_t before = place_before(place);
-    if (place->ended == 0) return of_phase;
-    if (place_is_taught(place)) return settings->iterations;
-    if (place->views - before >= place->ended) return before + scheduled_early_views(place);
-    return before + (of_phase < place->ended ? of_phase : place->ended);
+int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_size) {
+    if (place->ended == 0) return of_size;
+    if (place_role(place) == SCENE_STUDENT) return settings->iterations;
+    if (place->views - place->began >= place->ended) return place->began + scheduled_early_views(place);
+    return place->began + (of_size < place->ended ? of_size : place->ended);
 }
 
 // Where the end of the schedule begins, 0..1, that follows once place->ended is known.
@@ -93,11 +74,11 @@ static double scheduled_end(const training_settings *s) {
 
 // The step of the schedule after so many views, once training has ended before its time.
 static int64_t step_at_end(const training_settings *settings, const run_place *place, int64_t views) {
-    const int64_t before = place_before(place), own = views - before;
+    const int64_t own = views - place->began;
     const double last = (double)(settings->iterations - 1), from = scheduled_end(settings),
                  done = (double)(own - place->ended) / (double)(scheduled_early_views(place) - place->ended);
-    if (place_is_taught(place))
-        return 1 + (int64_t)((double)own / (double)(settings->iterations - before) * last + 0.5);
+    if (place_role(place) == SCENE_STUDENT)
+        return 1 + (int64_t)((double)own / (double)(settings->iterations - place->began) * last + 0.5);
     return own <= place->ended ? own : 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * last + 0.5);
 }
 
@@ -114,7 +95,7 @@ void place_advance(run_place *place, const training_settings *settings, int32_t 
 }
 
 void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace) {
-    const bool ends = place->ended > 0 && !place_is_taught(place);
+    const bool ends = place->ended > 0 && place_role(place) != SCENE_STUDENT;
     const int64_t by_views = place->at;
     if (ends) place->progress = fmax(place->progress, scheduled_end(settings));
     if (place->length > 0) {
@@ -127,10 +108,10 @@ void place_advance_in_time(run_place *place, const training_settings *settings, 
 
 bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace) {
     if (!settings->budget) return place->views >= scheduled_views(settings, place);
-    if (place_teaches(place) || pace_is_over(pace)) return pace_is_over(pace);
-    const bool early = place->ended > 0 && !place_is_taught(place);
+    if (place_role(place) == SCENE_TEACHER || pace_is_over(pace)) return pace_is_over(pace);
+    const bool early = place->ended > 0 && place_role(place) != SCENE_STUDENT;
     return place->progress >= 1 || (early && place->views >= scheduled_early_views(place)) ||
-           (place_is_usual(place) && place->views >= place->usual);
+           (place_goes_by_views(place) && place->views >= place->first_run);
 }
 
 bool place_wants_length(const run_place *place, const pace *pace, int32_t views) {

@@ -116,11 +116,9 @@ resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_ga
     const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
     if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
         return (resolution_schedule){0};
-    return (resolution_schedule){
-        .count = 1,
-        .phase = {{.factor = factor,
-                   .batch = run ? (int)batch_of_pixels(pixels, sizes->count, run) : 1,
-                   .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
+    return (resolution_schedule){.factor = factor,
+                                 .batch = run ? (int)batch_of_pixels(pixels, sizes->count, run) : 1,
+                                 .percent = pictures_at_once(whole) > 1 ? 50 : 90};
 }
 
 // ---- poses
@@ -204,6 +202,12 @@ density_settings density_settings_from(const density_settings *s, const training
 
 // ---- from choices to settings
 
+// The part of the iterations, at the end, whose parameters are averaged: without, bonsai loses 0.73 dB, knot 0.90, fern 0.04.
+static const double default_average = 0.1;
+// Validation views are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
+// were. Density control acts until 5/6, so what only these views show still gets Gaussians.
+static const double default_validation_until = 0.75;
+
 training_choices training_choices_default(void) {
     return (training_choices){.validate = -1,
                               .teachers = TEACHERS_MOST,
@@ -277,7 +281,7 @@ bool training_choices_combine(const training_choices *c, fault *why) {
          "--budget excludes --iterations: their number follows from the time"},
         {c->budget > 0 && c->refine_poses, "--budget excludes --refine-poses: poses take iterations before"},
         {c->validate > 0 && c->refine_poses,
-         "--validate excludes --refine-poses: poses of views that are set aside would stay behind"},
+         "--validate excludes --refine-poses: poses of validation views would stay behind"},
         {c->refine_poses && resolution_most_views(&c->resolutions, c->batch) > 1,
          "--refine-poses takes one view per step"},
         {c->from && c->random, "--from excludes --random: training starts from one of them"},
@@ -321,7 +325,8 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .average_part = c->average,
                                   .dropout =
                                       c->dropout >= 0 ? c->dropout : default_dropout(data->count, iterations),
-                                  .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
+                                  // A scene without geometry would mislead poses before.
+                                  .pose = {.rate = 0.2, .end = 0.01, .from = 2000},
                                   .weights = c->weights,
                                   .weights_left = c->weights_left,
                                   .exposure_rate = exposure_rate(data->count, iterations),
@@ -429,15 +434,12 @@ training_memory training_memory_of(const training_settings *settings, const trai
 
 int64_t training_gaussians_that_fit(const training_settings *settings, const training_data *data,
                                     int64_t start, int sh_degree, int ranks, double bytes) {
-    training_settings tried = *settings;
-    int64_t fits = 0, above = settings->density.most_gaussians;
-    while (above - fits > 1 + fits / 100) {
-        tried.density.most_gaussians = fits + (above - fits) / 2;
-        const training_memory of = training_memory_of(&tried, data, start, sh_degree, ranks);
-        if (of.scene + of.step <= bytes)
-            fits = tried.density.most_gaussians;
-        else
-            above = tried.density.most_gaussians;
-    }
-    return fits;
+    training_settings few = *settings;
+    few.density.most_gaussians = ranks;
+    const double most = fmax((double)settings->density.most_gaussians, (double)start);
+    const training_memory all = training_memory_of(settings, data, start, sh_degree, ranks),
+                          least = training_memory_of(&few, data, 0, sh_degree, ranks);
+    const double fixed = least.scene + least.step, each = (all.scene + all.step - fixed) / most;
+    const int64_t fits = (int64_t)(0.99 * (bytes - fixed) / each);
+    return fits < start || fits < 0 ? 0 : fits;
 }

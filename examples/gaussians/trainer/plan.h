@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The plan of a run: what the recipe is where nobody says otherwise, the settings that it becomes with a user's choices and
+// the data, and what these make of each step.
 #pragma once
 
 #include "cli/command_line.h"
@@ -6,20 +8,17 @@
 
 C_LINKAGE_BEGIN
 
-// The plan of a run: what the recipe is where nobody says otherwise, the settings that it becomes with a user's choices and
-// the data, and what these make of each step.
-
 // ---- the terms that are added to the loss of colours. A new one takes a row here and its functions in gradient.c; settings,
 // options, checkpoints and logs follow
 
 // name: of its weight and results, of the option --NAME-weight, and of the member of gs_gradient that it adds to. results:
 // doubles that a view leaves on the device, the term first. first: its weight at the first step, in a scene of default_extent;
-// in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. call: for
-// --check-finite. has, queue: gradient.c's functions: whether a view has it, and how it is queued.
-#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_loss", has_depth, add_depth) /* Kerbl et al. 2024 */
+// in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. has, queue:
+// gradient.c's functions: whether a view has it, and how it is queued.
+#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, has_depth, add_depth) /* Kerbl et al. 2024 */
 
 typedef struct loss_weights { // at the first step; 0: none
-#define LOSS_WEIGHT(name, results, first, part, unit, call, has, queue) double name;
+#define LOSS_WEIGHT(name, results, first, part, unit, has, queue) double name;
     LOSS_TERMS(LOSS_WEIGHT)
 #undef LOSS_WEIGHT
 } loss_weights;
@@ -44,10 +43,9 @@ typedef struct training_data {
 // Of a scene that is not random points everywhere. Of the views cameras and `counted` are read.
 training_data training_data_of(const target_view *views, size_t count);
 
-// The Gaussians that training starts from: their opacity, and their size in mean distances to their
-// neighbours. The published start of MCMC (small and half opaque) is not used everywhere, as it leaves distant
-// parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
-// the gaps.
+// The Gaussians that training starts from: their opacity, and their size in mean distances to their neighbours. The
+// published start of MCMC (small and half opaque) leaves distant parts uncovered, so it is not used everywhere; nor if
+// training ends before density control acts, as nothing would fill the gaps.
 void density_start(const density_settings *chosen, const training_data *data, int64_t iterations,
                    double *opacity, double *size);
 density_settings density_settings_from(const density_settings *chosen, const training_data *data,
@@ -58,11 +56,13 @@ density_settings density_settings_from(const density_settings *chosen, const tra
 
 enum {
     DEFAULT_ITERATIONS = 7000,
+    DEFAULT_RANDOM = 100000, // points that data without points start from, but no more than growth may reach
     // A schedule of fewer steps is too coarse for density control; under a budget it goes through several at once.
     LEAST_SCHEDULE = 3500
 };
-
-// ---- learning rates
+// The extent of scenes for which the published weights of lengths are meant: of MCMC's noise and penalty, and of depth
+// maps. Scenes of other extents have them converted, so that the unit of length does not matter.
+static const double default_extent = 5;
 
 // The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1, and ends at a hundredth of it.
 gs_adam_rates published_rates(double extent, double sh_rate);
@@ -74,45 +74,23 @@ double default_last_sh_rate(double first, int64_t iterations);
 // What multiplies all rates, 0.3 to 1: few views that are seen more often come to fit what is true of them alone
 // (relief23 after 30,000 iterations 18.95 dB, 17.98 without; fern pays 0.2). From 40 views on 1.
 double default_rate_part(size_t views, int64_t iterations);
-// The extent of scenes for which the published weights of lengths are meant: of MCMC's noise and penalty, and of depth
-// maps. Scenes of other extents have them converted, so that the unit of length does not matter.
-static const double default_extent = 5;
-// The part of the iterations, at the end, whose parameters are averaged: without, bonsai loses 0.73 dB, knot 0.90, fern
-// 0.04.
-static const double default_average = 0.1;
 // Part of the Gaussians that the last step leaves out. It keeps Gaussians from fitting single views where a view is
 // seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2 (fern 0.16 dB).
 // Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
 double default_dropout(size_t views, int64_t iterations);
-
-// ---- how many Gaussians
-
-// Random points that data without points start from, but no more than growth may reach.
-enum { DEFAULT_RANDOM = 100000 };
-
-// The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
-// more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
+// The limit of Gaussians under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train
+// them; more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
 // 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
 int64_t default_limit_of_budget(int64_t pixels, size_t views, double steps);
 // density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
 // use.
 double default_retired(size_t views);
-
-// ---- exposures; judgement
-
 // Whether photographs are given gains, which they keep where these differ (gradient.c): two would halve any difference.
 bool default_exposures(size_t views);
-// ---- validation views; judgement (what they do: docs/notes/photographs.md)
-
-// How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
+// How many views --validate auto sets apart: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
 // ended at a third of its way, 0.7 dB below the other.
 size_t default_validation(size_t views);
-// Validation views are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
-// were. Density control acts until 5/6, so what only these views show still gets Gaussians.
-static const double default_validation_until = 0.75;
-
-// ---- views of a step
 
 typedef struct run_size {
     int64_t iterations;
@@ -129,21 +107,16 @@ int64_t default_batch(const view_sizes *sizes, const run_size *run);
 // run: as of default_batch; NULL: views cannot share a step.
 resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run);
 
-// ---- poses
-
-// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at
-// a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
-// degrees off after the sizes.
+// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at a rate in
+// pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044 degrees off after the
+// sizes.
 enum { POSE_LEVELS = 4, POSE_FINEST = 1 };
-enum {
-    POSES_FROM = 2000
-}; // step after which training moves poses; a scene without geometry would mislead them
-static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
+static const double pose_level_rate = 0.5;
 // Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
 int64_t default_pose_steps(size_t views, int64_t iterations);
 
 // ---- the pace: training in a given time: how far the schedules of rates, harmonics and density control move with each step.
-// Pure functions of times that the caller measures.
+// Pure functions of times that the caller measures
 
 enum { PACE_WINDOW = 32 };
 
@@ -171,9 +144,8 @@ double pace_steps_left(const pace *p);
 // The views that the whole budget is worth: those done, and those of the steps left, of `views` each; at most SCHEDULE_MOST.
 double pace_views_in_all(const pace *p, int64_t done, int32_t views);
 // Returns the progress of the step that begins now, 0..1, after one of `progress`: the remaining progress divided by the
-// steps that the time left is worth. So progress is smooth as far as `ahead` foresees the steps' time, and reaches 1
-// with the last step however wrong the estimates were: 1 when stopping after this step lands closer to the budget than
-// one more step would.
+// steps that the time left is worth. It reaches 1 with the last step however wrong the estimates were: 1 when stopping
+// after this step lands closer to the budget than one more step would.
 double pace_next(const pace *p, double progress);
 // Whether the time is over before the step that would begin now.
 bool pace_is_over(const pace *p);
@@ -203,7 +175,7 @@ typedef struct training_budget {
 // Plain numbers, but for the name and the budget. Two runs with equal settings, views and start are equal, without one.
 struct training_settings {
     const char *name;              // of the progress bar; NULL: none
-    int64_t iterations;            // >= 1; learning rates follow it
+    int64_t iterations;            // >= 1, counts views; learning rates follow it
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
     double validation_until;       // 0..1, of the schedule: from there on validation views are trained on
     int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
@@ -214,22 +186,21 @@ struct training_settings {
     float background[3];           // of the pictures
     bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
     bool random_background; // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    gs_adam_rates rates;    // at the first step; rates.mean in world units
     float final_mean_rate;  // at the last step; exponential between
     float final_sh_rest;    // rates.shN at the last step; exponential between; 0: it is constant
-    // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
-    double average_part;
-    // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
-    double dropout;
+    double
+        average_part; // of the iterations, at the end, whose parameters are averaged; 0: the last step counts
+    double
+        dropout; // the share of the Gaussians that the last step leaves out; it grows from 0 with the steps
     pose_schedule pose; // of the poses, if they are refined
     loss_weights weights;
     double weights_left; // at the last step, in place of the parts of LOSS_TERMS; 0: these
     float exposure_rate; // of the gains that correct colours, if there are any; a hundredth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
-    // Views of a step, 1..GS_MAX_VIEWS; 0 counts as 1. `iterations` counts views. Learning rates are multiplied by the
-    // square root.
-    int64_t batch;
+    int64_t
+        batch; // views of a step, 1..GS_MAX_VIEWS, whose square root multiplies learning rates; 0 counts as 1
     resolution_schedule resolutions;
 };
 
@@ -241,37 +212,31 @@ bool training_passed(int64_t iteration, int64_t views, int64_t every);
 void place_open(run_place *place, const training_settings *settings);
 // To the next step, of so many views: by these, or once training has ended early towards the end of the schedule.
 void place_advance(run_place *place, const training_settings *settings, int32_t views);
-// After place_advance, under a budget: by the time that is left. Not where place_goes_by_views.
+
+// The next seven under a budget. The first moves the place by the time that is left, after place_advance.
 void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace);
-// Under a budget: whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians
-// are added, there is much more or less time for steps than thought.
+// Whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians are added, there
+// is much more or less time for steps than thought.
 bool place_wants_length(const run_place *place, const pace *pace, int32_t views);
+// What the scene that is trained now is. A budget that is worth several runs of the usual length begins with one, as without
+// a budget; a longer one follows, and is given up unless its validation views become better than those of the first.
+typedef enum scene_role { SCENE_FIRST, SCENE_LONGER, SCENE_TEACHER, SCENE_STUDENT } scene_role;
+scene_role place_role(const run_place *place);
+// Whether time does not move the schedule. There is time for the views of each teacher.
+bool place_goes_by_views(const run_place *place);
+// Fits the settings to the length that is known, or to that of the first run.
+void place_fit(const run_place *place, training_settings *settings);
+
 // Whether the step that was done last is the last of all. pace: with the time now.
 bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace);
-// The last view that the next step may have. of_phase: the last view of its phase.
-int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_phase);
+// The last view that the next step may have. of_size: the last one whose pictures have its size.
+int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_size);
 // All views that training sees from its start to its end, as far as is known.
 int64_t scheduled_views(const training_settings *settings, const run_place *place);
 // The views that a scene sees whose training ends early, as place->ended > 0 says.
 int64_t scheduled_early_views(const run_place *place);
-// The views that all scenes before the present one have seen together.
-int64_t place_before(const run_place *place);
-// Whether the scene that is trained now learns from others; whether it is a teacher after the first.
-bool place_is_taught(const run_place *place);
-bool place_teaches(const run_place *place);
-// Under a budget, that is worth several usual runs: whether this is the first, or a teacher, and so a run as without a
-// budget; whether it is a longer run, which is given up unless its validation views become better than those of the first.
-bool place_is_usual(const run_place *place);
-bool place_is_longer(const run_place *place);
-// Under a budget: whether time does not move the schedule. There is time for the views of each teacher.
-bool place_goes_by_views(const run_place *place);
-// Under a budget: fits the settings to the length that is known, or to that of a usual run.
-void place_fit(const run_place *place, training_settings *settings);
-// Gives a longer run up: teachers are as long as the first run.
-void place_give_up(run_place *place);
 // Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
-// there, one after another, to teach a last one that has at least twice as many views, or twice the time.
-// 0: the first is all. A longer run that was given up is none of them.
+// there, one after another, to teach a last one that has at least twice as many views, or twice the time. 0: the first is all.
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place);
 // 0 at the first step, 1 at the last.
 double progress_at(const training_settings *settings, int64_t step);
@@ -290,7 +255,6 @@ int64_t average_from(const training_settings *settings);
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
 // A weight at that step: its logarithm is linear in the step. part: of the first, at the last step.
 double scheduled_weight(const training_settings *settings, double first, double part, int64_t step);
-
 // The rate of the gains that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
@@ -307,7 +271,7 @@ typedef struct training_choices {
     loss_weights weights;
     bool tune, random_background, refine_poses, check_finite;
     bool reproducible, from, random, depth,
-        view;              // whether the options of this name are given: for training_choices_combine
+        view;              // whether these options are given: for training_choices_combine
     distwar_policy policy; // unless tune
     float background[3];
     resolution_schedule resolutions;
@@ -316,7 +280,6 @@ typedef struct training_choices {
 
 // What a user gets who chooses nothing.
 training_choices training_choices_default(void);
-
 // Reads --schedule: "auto", or a list such as "from=1,every=4,average=0" for experiments and tests; the rest stays.
 bool training_schedule_read(const char *text, training_choices *choices, fault *why);
 // How many of `count` views validate.
@@ -345,8 +308,8 @@ typedef struct training_memory {
     double pictures; // of all views; where fewer are kept, others are uploaded when a step needs them
 } training_memory;
 
-// start: Gaussians before the first step. ranks: share the scene. The length of the lists
-// is guessed. CUDA itself takes some hundred MB more.
+// start: Gaussians before the first step. ranks: share the scene. The length of the lists is guessed. CUDA itself takes some
+// hundred MB more.
 training_memory training_memory_of(const training_settings *settings, const training_data *data,
                                    int64_t start, int sh_degree, int ranks);
 // The largest number of Gaussians whose scene and step fit into `bytes`; 0: none.

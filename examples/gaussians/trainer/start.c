@@ -40,8 +40,7 @@ bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3],
 
 enum { NEIGHBOURS = 3, LEAF = 8 };
 
-// A node of the tree is a range of `order`. Its middle entry splits the others by the coordinate along
-// axis[middle].
+// A node of the tree is a range of `order`. Its middle entry splits the others by the coordinate along axis[middle].
 typedef struct tree {
     const float (*points)[3];
     size_t *order;

@@ -14,29 +14,23 @@ typedef struct start_settings {
     double size;    // in mean distances to the three nearest neighbours
 } start_settings;
 
-// Makes a Gaussian at each point, with its colour. All axes are equal: settings->size times the mean
-// distance to the three nearest points, and at least 1e-4 of the extent, as points may coincide. Closed by
-// scene_close.
+// Makes a Gaussian at each point, with its colour. All axes are equal: settings->size times the mean distance to the
+// three nearest points, and at least 1e-4 of the extent, as points may coincide. Closed by scene_close.
 bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
                            const start_settings *settings, gs_gaussians *out, fault *why);
 
-// By a k-d tree, O(n log n) for any distribution, also with duplicates.
-// distance[i]: the mean distance of point i to its three nearest other points; to all others if there are
-// fewer than three; 0 if there is one point. Coordinates must be finite.
+// distance[i]: the mean distance of point i to its three nearest other points; to all others if there are fewer than three;
+// 0 if there is one point. Coordinates must be finite. Cost: O(n log n) for any distribution, also with duplicates.
 bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
 
 // ---- for data without points: random ones, with colours of the photographs
 
-// Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
-//
-// An object (is_object): points are uniform in the cube around the focus of the cameras that every picture
-// contains. A point is refused if no picture shows it, or if the outline of a view is transparent there;
-// after 300 refusals the last point is used. Its colour is that of a random picture that shows it, or gray.
-//
-// Any other scene: a point is at a random pixel of a random picture. Its depth is log-uniform between 1/4
-// and 4 times the depth of the focus. A point is refused unless at least 3 cameras (or all, if fewer) see
-// it, or if its pixel does not count; after 20 refusals the last point is used. Its colour is that of the
-// last pixel that counts, or gray.
+// Writes `wanted` points and their colours. count >= 1.
+// An object: points are uniform in the cube around the focus of the cameras that every picture contains, but not where no
+// picture shows them or the outline of a view is transparent. The colour is that of a random picture that shows it, or gray.
+// Any other scene: a point is at a random pixel that counts of a random picture, its depth log-uniform between 1/4 and 4
+// times that of the focus, where at least 3 cameras (or all, if fewer) see it.
+// After 300 and 20 refusals the last point is used.
 void random_points(const target_view *views, size_t count, bool is_object, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 
@@ -53,9 +47,8 @@ typedef struct stereo_result {
 // infinity to a quarter of the distance of what the cameras look at, in steps of about a pixel. What the views agree on
 // becomes points (gs_stereo_points), any of them with the same chance if they are more than wanted. Pixels without a
 // point get a few: at the depth that is known next in some direction, or at any where none is. Writes none if stereo
-// finds fewer than 2,000 and than wanted: few views, one pose, no texture, cameras that are not pinholes. Views: their
-// pictures are on the host; nothing stays on the device. The same views and seed give the same points. Fails if there is
-// no memory.
+// finds fewer than 2,000 and than wanted: few views, one pose, no texture, cameras that are not pinholes. Nothing stays on
+// the device. Fails if there is no memory.
 bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64_t seed, float (*points)[3],
                    uint8_t (*colors)[3], stereo_result *result);
 
@@ -90,9 +83,9 @@ typedef struct depth_view {
     const uint8_t *mask; // [height][width]: pixels with 0 give no sample; NULL: all may
 } depth_view;
 
-// Each point that the view sees gives a sample where its pixel has a value. If `seen` is not known, a point
-// inside the picture is seen unless in the same cell of a grid of 64 cells across, or in a cell beside it, another
-// point is nearer by a fiftieth of its depth. samples: room for `count`, or for seen_count. *found: how many.
+// Each point that the view sees gives a sample where its pixel has a value. If `seen` is not known, a point inside the picture
+// is seen unless another is nearer by a fiftieth of its depth, in the same cell of a grid of 64 cells across or in a cell
+// beside it. samples: room for `count`, or for seen_count. *found: how many.
 bool depth_samples(const depth_view *view, const depth_points *points, depth_sample *samples, size_t *found,
                    fault *why);
 

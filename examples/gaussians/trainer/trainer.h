@@ -24,7 +24,6 @@ typedef struct training_report {
     int64_t repeats;   // forward passes that were repeated because the lists had no room
     stage_clock clock; // sums of GPU time, up to two steps ago while training runs
     strategy_report strategy;
-    char warning[160]; // "" or what seems to go wrong, of one rank's Gaussians; it stays
 } training_report;
 
 // Looks on while training runs, on all ranks alike.
@@ -39,14 +38,11 @@ typedef struct training_observer {
     const volatile sig_atomic_t *end;
     // NULL, or, on one rank: called after every step; true: observe is called too. Waits for nothing.
     bool (*wants)(void *context);
-    // NULL, or: called once, as soon as training_report.warning is known.
-    void (*warn)(void *context, const char *text);
 } training_observer;
 
 // Training step by step. All calls are collectives of state->group, and fail after ranks_fail.
-// pictures: NULL: all are on the device; or the cache from which they come when a step needs them, of the views to train on;
-// their form changes while these are trained on. views: on the device, or with `pictures` as target_view_list leaves them.
-// All must outlive the trainer. NULL: *why is set.
+// pictures: NULL: the views are on the device; or the cache of these views, which are listed then. All must outlive the
+// trainer. NULL: *why is set.
 trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why);
 // Whether no step is left: by the iterations, or by the budget.
@@ -56,20 +52,16 @@ bool trainer_step(trainer *t);
 const training_report *trainer_report(trainer *t);
 void trainer_close(trainer *t); // NULL is harmless
 
-// Trains from where the state is (state->place.views <= settings->iterations, without a budget) on view_count >= 1
-// views, which are not all set aside. A collective of state->group; with DISTWAR_FIXED the number of ranks
-// does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
-// views, pictures: as of trainer_open. Fails if the loss
-// stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is
-// written on success.
+// Trains from where the state is to the end on view_count >= 1 views, of which some are trained on. With DISTWAR_FIXED the
+// number of ranks does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the
+// views' gradients. Fails if the loss stops being finite. observer: NULL, or as above. *report: for training_report_close.
 bool train_on(picture_cache *pictures, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why);
 void training_report_close(training_report *report); // harmless on {0}
 
-// ---- poses: refined before training on small pictures first, where an error is a few pixels: a picture says where
-// to go only as far as its details reach. Each size trains a scene of its own, so that what the scene has
-// learned from wrong poses does not outlive them.
+// ---- poses are refined before training on small pictures, where an error is a few pixels: a picture says where to go only as
+// far as its details reach. Each size trains a scene of its own, so that what it learns from wrong poses does not outlive them
 
 enum { POSE_MAX_LEVELS = 12 };
 
@@ -90,35 +82,16 @@ int pose_levels_of(const target_view *views, size_t count, int wanted);
 // Starts the poses of the views on a scene, of which this rank has all.
 bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const training_state *state,
                     fault *why);
-// Refines poses that have not moved yet, and measures them on the scene that it finds. Of `settings` everything but
-// numbers of steps, density control, a random background and the poses' rate is used.
+// Refines poses that have not moved yet, and measures them on the scene that it finds.
 bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
                         const training_settings *settings, const pose_levels *levels, fault *why);
 
-// Refines the poses of views on a scene that stays: the views' cameras take them. `steps` per view. The scene's
-// Gaussians do not change; other parts of the state do. pictures: as of trainer_open, of these views.
+// Refines the poses of views on a scene whose Gaussians stay, by `steps` per view: the views' cameras take them. Other parts
+// of the state change.
 bool align_views(picture_cache *pictures, training_state *state, target_view *views, size_t count,
                  const training_settings *settings, int64_t steps, fault *why);
 
-// ==== for this folder and for other ways to a step's gradient (ranks/ways)
-
-// ---- whether MCMC runs away: it relocates ever more Gaussians, or its loss rises. Pure functions
-
-// What one rank sees of its own Gaussians. Starts as {0}, then mcmc_watch_begin.
-typedef struct mcmc_watch {
-    double smooth, least; // the mean loss of the last views, and its least
-    int64_t seen;         // losses since mcmc_watch_begin
-    uint64_t dead;        // Gaussians since step `since`
-    int64_t since;
-    double part; // of the Gaussians, dead in the last 100 steps or more that are complete
-} mcmc_watch;
-void mcmc_watch_begin(mcmc_watch *watch); // pictures of another size follow
-// Whether the mean loss of 100 views is above 1.5 times its least, with that of one more view.
-bool mcmc_watch_loss(mcmc_watch *watch, double loss);
-// Adds the dead Gaussians of the steps before `steps`. Whether more than a tenth of `count` died in the last 100.
-bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count);
-
-// ---- the state of a trainer, for this folder and for other ways to a step's gradient (ranks/ways)
+// ==== the state of a trainer, for this folder and for other ways to a step's gradient (ranks/ways)
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -170,12 +143,6 @@ typedef struct frame_gradient {
     device_buffer splats, splat_grad, mean2d;
 } frame_gradient;
 
-enum { EXPOSURE_GROUPINGS = 2 };
-typedef struct exposure_grouping {
-    neighbours *of; // [views]; NULL: colours are not corrected
-    int32_t *near;  // [views]: their order
-} exposure_grouping;
-
 struct trainer {
     training_state *state;
     ranks *group; // the state's, and so the way
@@ -186,25 +153,21 @@ struct trainer {
     struct pace pace;
     double before; // seconds of training before this run
     double clock;  // of several ranks under a budget: rank 0's, when all looked last
-    density_control density;
     struct retirement retirement;
-    mcmc_watch watch;
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
     step_weights weights[WAITING + GS_MAX_VIEWS]; // of the same
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
     picture_cache *pictures;                      // of the source
-    int watched_phase;                            // of the last step; -1: none yet
     frame_gradient one;
     frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer teacher_pixels;
     target_view taught[GS_MAX_VIEWS];
-    exposure_grouping
-        groupings[EXPOSURE_GROUPINGS];      // of corrected colours: by place, in the order of the data
-    const exposure_grouping *grouping;      // the one in use
-    int32_t *near_device;                   // its near
-    float (*log_gains)[GS_EXPOSURE_VALUES]; // [views]: scratch
+    // Of corrected colours, [views]; NULL: they are not corrected.
+    neighbours *near_of;
+    int32_t *near, *near_device;            // the order of the groups
+    float (*log_gains)[GS_EXPOSURE_VALUES]; // scratch
     double started;
     training_report report;
 };
@@ -212,16 +175,9 @@ struct trainer {
 // The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
 bool trainer_take_results(trainer *t, int64_t count, step_result *results);
 
-int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
+int64_t trainer_batch(const training_settings *settings, bool small); // views of a step
 // Adds the view to those of a step.
-void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
-
-// ---- validation.c
-
-// Whether the validation views are to be measured after this step.
-bool validation_is_due(const trainer *t);
-// Measures them, and ends training where they gain no more. No losses wait. phase: of the step. False after ranks_fail.
-bool validation_look(trainer *t, int phase);
+void trainer_add_view(trainer *t, bool small, size_t index, step_views *of);
 
 // ---- distillation.c: where training ends early, more scenes are trained up to there from the same start, and then a last
 // one, on photographs and on these scenes' pictures of places between the photographs'

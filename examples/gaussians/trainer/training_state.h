@@ -8,21 +8,20 @@
 
 C_LINKAGE_BEGIN
 
-// ---- the average: the mean of the parameters over the last steps of training, which replaces them at its end. The rates of a run
-// that is still learning fast leave noise in the parameters; the mean has less of it than slower rates would leave.
+// ---- the average: the mean of the parameters over the last steps, which replaces them at the end. Rates that still learn
+// fast leave noise in the parameters; the mean has less of it than slower rates would leave
 
 typedef struct parameter_average {
     int64_t samples;      // sets of parameters in the mean
     gs_gaussians average; // device; without memory while samples is 0
 } parameter_average;      // starts as {0}
 
-// Adds the parameters, whose number stays from the first sample on.
 void parameter_average_add(parameter_average *a, const gs_gaussians *now);
-// Copies the mean to `to`, of equal shape, if there is one, and closes it.
+// Copies the mean, if there is one, to `to`, and closes it.
 void parameter_average_take(parameter_average *a, const gs_gaussians *to);
 void parameter_average_close(parameter_average *a); // harmless on {0}
 
-// ---- whether training still learns what validation views confirm, or only their noise: pure functions of validation.c
+// ---- whether training still learns what validation views confirm, or only their noise: pure functions of trainer.c
 
 enum { LEARNING_MOST = 32 };
 
@@ -30,23 +29,23 @@ enum { LEARNING_MOST = 32 };
 typedef struct learning_curve {
     double sum;           // of the losses of the training views since the last measurement
     int64_t seen;         // how many they are
-    int32_t count, phase; // of the resolutions
+    int32_t count, small; // measurements; whether of small pictures
     float trained[LEARNING_MOST], validation[LEARNING_MOST]; // natural logarithms of mean losses
 } learning_curve;                                            // starts as {0}
 
 void learning_see(learning_curve *curve, double loss); // of a training view
-// Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. A new phase begins anew. A full curve keeps every second measurement.
-void learning_note(learning_curve *curve, int phase, double validation);
+// Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. Pictures of another size
+// begin anew. A full curve keeps every second measurement.
+void learning_note(learning_curve *curve, bool small, double validation);
 // Whether the validation views have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth
 // since some measurement, while the lowest loss of the validation views since then is 0.15 of that lower: the rest of what
 // is learned is noise.
 bool learning_is_over(const learning_curve *curve);
 bool learning_curve_is_possible(const learning_curve *curve); // of one that was read from a file
 
-// ---- the way: how a scene is trained, by one GPU, which is the trainer's own way, or by several (ranks/ways). The trainer and the
-// program call these functions and do not ask which way it is.
-//
-// All calls but `range`, `few` and `close` are collectives of the state's group. What returns bool is false after ranks_fail.
+// ---- the way: how a scene is trained, by one GPU, which is the trainer's own way, or by several (ranks/ways). The trainer and
+// the program do not ask which it is. All calls but `range`, `few` and `close` are collectives of the state's group; what
+// returns bool is false after ranks_fail
 
 typedef struct trainer trainer;
 typedef struct training_state training_state;
@@ -70,7 +69,6 @@ typedef struct shown_views {
     const target_view *views; // all; on the device unless there are `pictures`
     picture_cache *pictures;  // of all views, or NULL
     distwar_policy policy;
-    int64_t batch; // views at once, 1..GS_MAX_VIEWS
     float background[GS_CHANNELS];
 } shown_views;
 
@@ -111,15 +109,13 @@ typedef struct training_way {
 
 extern const training_way alone_way; // one GPU
 
-// ---- the state: everything that the rest of a training run depends on, apart from its settings and its views. A run can
-// continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
-// the iteration and an index (random_at in random.h).
-//
-// Each rank of a group has all Gaussians, or neighbouring ones, with all that belongs to them: that is the way's choice.
+// ---- the state: everything that the rest of a run depends on, apart from its settings and its views, so that it continues
+// from a saved one. A random number is a function of the seed, its purpose, the iteration and an index (random_at). Each rank
+// has all Gaussians, or neighbouring ones, with all that belongs to them: that is the way's choice
 
 enum { SCHEDULE_MOST = 1000000000 }; // views and seconds of a place
 
-// Where a run is: the one clock, saved whole, the same on all ranks. place.c moves it, but for `ended` (validation.c) and
+// Where a run is: the one clock, saved whole, the same on all ranks. place.c moves it, but for `ended` (trainer.c) and
 // scenes (distillation.c). The schedules of rates, resolutions, harmonics and density control go by `at`: without a budget
 // of time a step of theirs is a view.
 typedef struct run_place {
@@ -133,23 +129,17 @@ typedef struct run_place {
     // schedule, from the end of density control on. 0: not yet.
     int64_t ended;
     int32_t scene,
-        scenes; // teachers that are complete, and in all (distillation.c); in all 0: not known, or none
-    // Of a budget that is worth several usual runs, else 0: views of a usual run, which is the first; and when that is
-    // complete its seconds, the mean loss of the validation views in it, and the views of a longer run that was given up.
-    int64_t usual;
+        scenes; // teachers that are complete, and in all (distillation.c); 0 in all: not known, or none
+    // Of a budget that is worth several runs of the usual length, else 0: the views of such a run, which is the first; and
+    // when that is complete its seconds and the mean loss of the validation views in it.
+    int64_t first_run;
     double first_seconds, validation_loss;
-    int64_t given_up;
+    int64_t began; // views before the scene that is trained
 } run_place;
 
 // Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
-// so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
-// the data.
-typedef enum exposure_rule {
-    EXPOSURE_FIRST,
-    EXPOSURE_TOGETHER,
-    EXPOSURE_NEIGHBOURS,
-    EXPOSURE_IN_ORDER
-} exposure_rule;
+// so the scene can show it, in views that are not photographed too: then those of neighbours.
+typedef enum exposure_rule { EXPOSURE_FIRST, EXPOSURE_TOGETHER, EXPOSURE_NEIGHBOURS } exposure_rule;
 
 enum { TEACHERS_MOST = 4 };
 
@@ -192,12 +182,10 @@ typedef struct training_place {
 
 // Failures of the device end the program, in all functions here.
 
-// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes its rows. Everything else
-// is zeros.
+// The state before the first step: by one GPU, by several (false after ranks_fail), with Gaussians that are zeros. host: all
+// Gaussians; the same on all ranks, each of which takes its rows.
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
-// The same, trained by several GPUs. False after ranks_fail.
 bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host);
-// The state before the first step with `count` Gaussians that are zeros.
 bool training_state_open_empty(training_state *state, const training_place *place, int64_t count,
                                int sh_degree);
 // All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
@@ -219,8 +207,7 @@ const void *training_state_rows(const training_state *state, const void *own, in
 // A collective: sets the number of all Gaussians, at least those that there are. New rows are the last, with anything in
 // them. The memory of one rank doubles, but not for over `most` rows, which no later call will need. False after ranks_fail.
 bool training_state_grow(training_state *state, int64_t count, int64_t most);
-// Sets the number of Gaussians, of which this rank has the rows of the way; they must have been reserved, and are not
-// cleared.
+// Sets the number of Gaussians; rows must have been reserved, and are not cleared.
 void training_state_set_count(training_state *state, int64_t all);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}

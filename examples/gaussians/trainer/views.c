@@ -4,6 +4,7 @@
 #include "random.h"
 #include "camera.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,33 +82,27 @@ void target_view_set_depth(target_view *view, const float *depth) {
     view->depth_on_host = depth;
 }
 
+// An array of the device at 1/factor of its size; NULL of NULL. bytes: of the small one.
+static void *shrunk(const gs_camera *camera, const void *whole, int factor, gs_shrink_form form, int channels,
+                    size_t bytes) {
+    if (!whole) return NULL;
+    gs_shrinking by = {camera->width, camera->height, factor, form, .channels = channels, .count = 1};
+    by.from[0] = whole, by.small = allocate_from_pool(bytes);
+    GS_CHECK(gs_shrink(&by, NULL));
+    return by.small;
+}
+
 // The view at 1/factor of its size (gs_shrink), on the device alone: it has no picture.
 static void target_view_shrink(target_view *small, const target_view *view, int factor) {
-    *small = (target_view){.camera = view->camera, .name = view->name};
+    const gs_camera *const camera = &view->camera;
+    *small = (target_view){.camera = *camera, .name = view->name};
     dataset_downscale_camera(&small->camera, factor);
     const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
     small->counted = (int64_t)pixels;
-    gs_shrinking by = {view->camera.width, view->camera.height, factor, .count = 1};
-    if (view->pixels) {
-        by.from[0] = view->pixels, by.form = GS_SHRINK_BYTES, by.channels = GS_CHANNELS;
-        by.small = small->pixels = allocate_from_pool(GS_CHANNELS * pixels);
-        GS_CHECK(gs_shrink(&by, NULL));
-    }
-    if (view->alpha) {
-        by.from[0] = view->alpha, by.form = GS_SHRINK_BYTES, by.channels = 1;
-        by.small = small->alpha = allocate_from_pool(pixels);
-        GS_CHECK(gs_shrink(&by, NULL));
-    }
-    if (view->mask) {
-        by.from[0] = view->mask, by.form = GS_SHRINK_MASK;
-        by.small = small->mask = allocate_from_pool(pixels);
-        GS_CHECK(gs_shrink(&by, NULL));
-    }
-    if (view->depth) {
-        by.from[0] = view->depth, by.form = GS_SHRINK_DEPTH;
-        by.small = small->depth = allocate_from_pool(pixels * sizeof *small->depth);
-        GS_CHECK(gs_shrink(&by, NULL));
-    }
+    small->pixels = shrunk(camera, view->pixels, factor, GS_SHRINK_BYTES, GS_CHANNELS, GS_CHANNELS * pixels);
+    small->alpha = shrunk(camera, view->alpha, factor, GS_SHRINK_BYTES, 1, pixels);
+    small->mask = shrunk(camera, view->mask, factor, GS_SHRINK_MASK, 0, pixels);
+    small->depth = shrunk(camera, view->depth, factor, GS_SHRINK_DEPTH, 0, pixels * sizeof *small->depth);
 }
 
 // A picture of the host with `bytes` bytes per pixel on the device, in the corner of a larger one whose other bytes are
@@ -273,7 +268,6 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index) {
         if (!target_view_form(&p->view, &p->listed, &cache->form, cache->with_alpha, &why))
             device_give_up("%s", why.text);
         cache->bytes += bytes;
-        cache->uploads++;
     }
     p->last_used = cache->now;
     return &p->view;
@@ -291,55 +285,29 @@ void picture_cache_close(picture_cache *cache) {
 
 // ---- resolutions
 
-// Reads "number" or, after the first, ":number".
-static bool read_number(const char **text, bool first, double least, double most, double *value) {
-    char *end;
-    if (!first && *(*text)++ != ':') return false;
-    const char *const from = *text;
-    *value = strtod(from, &end);
-    *text = end;
-    return end != from && *value >= least && *value <= most;
-}
-
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why) {
-    *schedule = (resolution_schedule){0};
-    schedule->automatic = strcmp(text, "auto") == 0;
+    double factor = 0, percent = 0, batch = 1;
+    int end = 0;
+    *schedule = (resolution_schedule){.automatic = strcmp(text, "auto") == 0};
     if (schedule->automatic || strcmp(text, "none") == 0) return true;
-    const char *at = text;
-    for (double percent = 0; schedule->count < RESOLUTIONS_MOST;) {
-        resolution_phase *const phase = &schedule->phase[schedule->count++];
-        double factor, batch = 0;
-        if (!read_number(&at, true, 1, GS_MAX_SIZE, &factor) ||
-            !read_number(&at, false, percent, 100, &percent) ||
-            (*at == ':' && !read_number(&at, false, 1, GS_MAX_VIEWS, &batch)))
-            break;
-        *phase = (resolution_phase){(int)factor, (int)batch, percent};
-        if (phase->factor != factor || phase->batch != batch) break;
-        if (*at == 0) return true;
-        if (*at++ != ',') break;
-    }
-    return fail(
-        why,
-        "--resolutions %s: must be auto, none, or up to %d of FACTOR:PERCENT or FACTOR:PERCENT:VIEWS with rising "
-        "PERCENT, such as 4:20,2:50",
-        text, RESOLUTIONS_MOST);
+    const int read = sscanf(text, "%lf:%lf%n:%lf%n", &factor, &percent, &end, &batch, &end);
+    if (read < 2 || text[end] || !(factor >= 1 && factor <= GS_MAX_SIZE && floor(factor) == factor) ||
+        !(percent >= 0 && percent <= 100) || !(batch >= 1 && batch <= GS_MAX_VIEWS && floor(batch) == batch))
+        return fail(why,
+                    "--resolutions %s: must be auto, none, FACTOR:PERCENT or FACTOR:PERCENT:VIEWS, such as "
+                    "2:50: 1/2 of the size until 50%% of the run",
+                    text);
+    schedule->factor = (int)factor, schedule->percent = percent;
+    if (read == 3) schedule->batch = (int)batch;
+    return true;
 }
 
-int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase) {
-    return phase < schedule->count ? (int64_t)floor((double)iterations * schedule->phase[phase].percent / 100)
-                                   : iterations;
-}
-
-int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations, int64_t step) {
-    int phase = 0;
-    while (phase < schedule->count && step > resolution_phase_end(schedule, iterations, phase)) phase++;
-    return phase;
+int64_t resolution_small_until(const resolution_schedule *schedule, int64_t iterations) {
+    return (int64_t)floor((double)iterations * schedule->percent / 100);
 }
 
 int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch) {
-    for (int phase = 0; phase < schedule->count; phase++)
-        if (schedule->phase[phase].batch > batch) batch = schedule->phase[phase].batch;
-    return batch;
+    return schedule->batch > batch ? schedule->batch : batch;
 }
 
 view_sizes view_sizes_of(const target_view *views, size_t count) {
@@ -368,19 +336,17 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why) 
            fail(why, "several views per step need pictures of about one size");
 }
 
-// What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE. Where
-// steps have several views, those of different sizes become as large as the largest.
-static picture_form resolution_form(const resolution_schedule *schedule, const target_view *views,
-                                    size_t count, int64_t batch, int phase) {
+// What the pictures are, small ones or whole ones. The factor is lowered where a side would be shorter than
+// RESOLUTIONS_LEAST_SIDE. Where steps have several views, those of different sizes become as large as the largest.
+static picture_form form_of(const view_source *s, bool small) {
     picture_form form = {.factor = 1};
-    const view_sizes sizes = view_sizes_of(views, count);
-    if (resolution_most_views(schedule, batch) > 1 && !sizes.one_size)
+    const view_sizes sizes = view_sizes_of(s->views, s->count);
+    int shortest = sizes.least_side;
+    if (resolution_most_views(s->schedule, s->batch) > 1 && !sizes.one_size) {
         form.width = sizes.width, form.height = sizes.height;
-    const int shortest = form.width == 0            ? sizes.least_side
-                         : form.width < form.height ? form.width
-                                                    : form.height;
-    const int most = shortest / RESOLUTIONS_LEAST_SIDE;
-    const int wanted = phase < schedule->count ? schedule->phase[phase].factor : 1;
+        shortest = form.width < form.height ? form.width : form.height;
+    }
+    const int most = shortest / RESOLUTIONS_LEAST_SIDE, wanted = small ? s->schedule->factor : 1;
     if (most > 1) form.factor = wanted < most ? wanted : most;
     return form;
 }
@@ -415,23 +381,19 @@ void view_order_close(view_order *order) {
 
 // ---- what a run trains on
 
-// All pictures in the form of each phase.
+// All pictures, at one size, and small.
 static bool open_sizes(view_source *s, fault *why) {
-    for (int phase = 0; phase <= s->schedule->count; phase++) {
-        const picture_form form = resolution_form(s->schedule, s->views, s->count, s->batch, phase);
-        if (form.width > 0 && !s->padded) {
-            s->padded = calloc(s->count, sizeof *s->padded);
-            if (!s->padded) return fail(why, "no memory for %zu views", s->count);
-            for (size_t i = 0; i < s->count; i++)
-                if (!target_view_pad(&s->padded[i], &s->views[i], form.width, form.height,
-                                     s->views[i].alpha != NULL, why))
-                    return false;
-        }
-        if (form.factor <= 1) continue;
-        target_view *small = s->small[phase] = calloc(s->count, sizeof *small);
-        if (!small) return fail(why, "no memory for %zu small views", s->count);
-        for (size_t i = 0; i < s->count; i++)
-            target_view_shrink(&small[i], s->padded ? &s->padded[i] : &s->views[i], form.factor);
+    const picture_form form = form_of(s, s->schedule->percent > 0);
+    if (form.width > 0) s->padded = calloc(s->count, sizeof *s->padded);
+    if (form.factor > 1) s->small = calloc(s->count, sizeof *s->small);
+    if ((form.width > 0 && !s->padded) || (form.factor > 1 && !s->small))
+        return fail(why, "no memory for %zu views", s->count);
+    for (size_t i = 0; i < s->count; i++) {
+        const target_view *const view = &s->views[i];
+        if (s->padded &&
+            !target_view_pad(&s->padded[i], view, form.width, form.height, view->alpha != NULL, why))
+            return false;
+        if (s->small) target_view_shrink(&s->small[i], s->padded ? &s->padded[i] : view, form.factor);
     }
     return true;
 }
@@ -444,11 +406,11 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
                             .pictures = pictures,
                             .schedule = schedule,
                             .batch = batch,
-                            .phase = -1};
+                            .shaped = -1};
     size_t trained = 0;
     for (size_t i = 0; i < count; i++) trained += !(validates && views[i].validates);
     if (!view_order_open(&source->order, count, seed, why)) return false;
-    if (trained == 0) return fail(why, "all %zu views are set aside", count);
+    if (trained == 0) return fail(why, "all %zu views are validation views", count);
     if (trained < count) {
         size_t to = 0;
         source->trained = malloc(trained * sizeof *source->trained);
@@ -463,22 +425,21 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
     return source->shapes || fail(why, "no memory for %zu views", count);
 }
 
-const target_view *view_source_at(view_source *s, int phase) {
-    if (!s->pictures && phase < RESOLUTIONS_MOST && s->small[phase]) return s->small[phase];
-    if (!s->pictures) return s->padded ? s->padded : s->views;
-    if (phase == s->phase) return s->shapes;
-    const picture_form form = resolution_form(s->schedule, s->views, s->count, s->batch, phase);
+const target_view *view_source_at(view_source *s, bool small) {
+    if (!s->pictures) return small && s->small ? s->small : s->padded ? s->padded : s->views;
+    if (small == s->shaped) return s->shapes;
+    const picture_form form = form_of(s, small);
     for (size_t i = 0; i < s->count; i++)
         s->shapes[i] = (target_view){.camera = picture_form_camera(&form, &s->views[i].camera)};
     // Those of another form go.
     for (size_t i = 0; i < s->pictures->count; i++) target_view_release(&s->pictures->pictures[i].view);
     s->pictures->bytes = 0, s->pictures->form = form;
-    s->phase = phase;
+    s->shaped = small;
     return s->shapes;
 }
 
-const target_view *view_source_asked(view_source *s, int phase, bool trained, size_t *count) {
-    const target_view *const views = view_source_at(s, phase);
+const target_view *view_source_asked(view_source *s, bool small, bool trained, size_t *count) {
+    const target_view *const views = view_source_at(s, small);
     *count = trained ? s->trained_order.count : s->count;
     for (size_t i = 0; trained && i < *count; i++) s->asked[i] = views[s->trained[i]];
     return trained ? s->asked : views;
@@ -489,11 +450,9 @@ size_t view_source_next(view_source *s, int64_t step, bool trained) {
 }
 
 void view_source_close(view_source *s) {
-    for (int phase = 0; phase < RESOLUTIONS_MOST; phase++) {
-        for (size_t i = 0; s->small[phase] && i < s->count; i++) target_view_close(&s->small[phase][i]);
-        free(s->small[phase]);
-    }
+    for (size_t i = 0; s->small && i < s->count; i++) target_view_close(&s->small[i]);
     for (size_t i = 0; s->padded && i < s->count; i++) target_view_close(&s->padded[i]);
+    free(s->small);
     free(s->padded);
     free(s->shapes);
     free(s->trained);
@@ -648,10 +607,9 @@ static void sort_along(const cover *c, keyed_view *of, int64_t count) {
     qsort(of, (size_t)count, sizeof *of, by_key);
 }
 
-// c: NULL for the order as it is.
 static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count, neighbours *of) {
     if (count > NEIGHBOURS_MOST) {
-        if (c) sort_along(c, all + first, count);
+        sort_along(c, all + first, count);
         divide(c, all, first, count / 2, of);
         divide(c, all, first + count / 2, count - count / 2, of);
         return;
@@ -659,15 +617,14 @@ static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count
     for (int64_t i = 0; i < count; i++) of[all[first + i].view] = (neighbours){first, count, i};
 }
 
-bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
-                       fault *why) {
+bool neighbours_choose(const target_view *views, size_t count, int32_t *order, neighbours *of, fault *why) {
     cover c = {.views = views, .count = count, .feature = malloc(count * sizeof *c.feature)};
     keyed_view *const all = malloc(count * sizeof *all);
     const bool done = c.feature && all;
     int64_t used = 0, alone = (int64_t)count;
     if (done) find_features(&c);
     for (size_t v = 0; done && v < count; v++) all[views[v].validates ? --alone : used++].view = (int32_t)v;
-    if (done) divide(in_order ? NULL : &c, all, 0, used, of);
+    if (done) divide(&c, all, 0, used, of);
     for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
     for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;
     free(all);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The photographs that a scene is trained on: on the device, in the size of a phase, in an order.
+// The photographs that a scene is trained on: on the device, small or whole, in an order.
 #pragma once
 
 #include "images/image.h"
@@ -13,34 +13,32 @@ C_LINKAGE_BEGIN
 
 // ---- a camera and the picture to fit
 
+// Arrays: [height][width]. It owns those on the device.
 typedef struct target_view {
     gs_camera camera;
-    const image *picture; // RGB, of the camera's size; not owned
-    uint8_t *pixels;      // the same on the device; owned
-    uint8_t *alpha;       // [height][width], device; NULL: opaque; owned
-    uint8_t *mask;        // [height][width], device: pixels with 0 do not count; NULL: all count; owned
-    const uint8_t *mask_on_host; // the same; not owned
+    const image *picture;        // RGB, of the camera's size
+    uint8_t *pixels;             // the same on the device
+    uint8_t *alpha;              // device; NULL: opaque
+    uint8_t *mask;               // device: pixels with 0 do not count; NULL: all count
+    const uint8_t *mask_on_host; // the same
     int64_t counted;             // pixels that count
-    float *depth;                // [height][width], device: inverse depth, NaN: unknown; NULL: none; owned
-    const float *depth_on_host;  // the same; not owned
-    const char *name;            // not owned; NULL if it has none
-    const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
+    float *depth;                // device: inverse depth, NaN: unknown; NULL: none
+    const float *depth_on_host;  // the same
+    const char *name;            // NULL if it has none
+    const uint8_t *outline;      // alpha on the host, for random_points; NULL: opaque
     bool validates;              // to be measured: see training_settings.validation_until
 } target_view;
 
-// Uploads the picture.
+// Uploads the picture. A mask, alpha, inverse depth may follow.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
-// Uploads a mask, [height][width], of a view that has none. NULL: none.
-void target_view_set_mask(target_view *view, const uint8_t *mask);
-// Uploads alpha, [height][width]. NULL: opaque.
-void target_view_set_alpha(target_view *view, const uint8_t *alpha);
-// Uploads a map of inverse depth, [height][width].
+void target_view_set_mask(target_view *view, const uint8_t *mask);   // NULL: none
+void target_view_set_alpha(target_view *view, const uint8_t *alpha); // NULL: opaque
 void target_view_set_depth(target_view *view, const float *depth);
 // A view of a dataset, which must outlive it, without a call to the device. Failures name it.
 bool target_view_list(target_view *view, const dataset_view *source, fault *why);
-// Uploads its picture, mask and depth, and its alpha if with_alpha.
+// Uploads what a listed view has, its alpha if with_alpha.
 void target_view_upload(target_view *view, bool with_alpha);
-void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
+void target_view_release(target_view *view); // what it has on the device
 void target_view_close(target_view *view);   // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
@@ -49,21 +47,20 @@ typedef struct view_split {
     size_t training, held_out;
 } view_split; // starts as {0}
 
-// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
-// Fails, naming `source`, if no view is left to train on. Closed also after a failure.
-bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
-// The same, but for the upload: all views are as target_view_list leaves them.
+// All views as target_view_list leaves them; the other call uploads them too. The dataset must outlive the split. Fails,
+// naming `source`, if no view is left to train on. Closed also after a failure.
 bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
+bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
 void view_split_close(view_split *split);
 
-// ---- the cache: photographs and masks on the device, of views that have them on the host. A view is uploaded when it is first asked
-// for. It stays until the memory is needed for others: then the one that has not been used for longest goes.
+// ---- the cache: views are uploaded when they are asked for, and stay until the memory is needed for others: then the one
+// that has not been used for longest goes
 
 // What becomes of a view on the device: padded to width x height (0: as it is), and then 1/factor of that (1, 0: all).
 typedef struct picture_form {
     int factor, width, height;
 } picture_form;
-// A view as target_view_list leaves it, on the device in that form, with its alpha if with_alpha. For target_view_release.
+// A listed view on the device in that form. For target_view_release.
 bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
                       bool with_alpha, fault *why);
 
@@ -79,48 +76,38 @@ typedef struct picture_cache {
     bool with_alpha;
     picture_form form;
     size_t bytes, most_bytes;
-    int64_t uploads; // so far
-    int64_t now;     // steps so far
-} picture_cache;     // starts as {0}
+    int64_t now; // steps so far
+} picture_cache; // starts as {0}
 
-// views: as target_view_list leaves them, must outlive the cache. most_bytes: on the device; what one step needs is
-// held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
+// views: listed; must outlive the cache. most_bytes: on the device; what one step needs is held also if it is more. 0: a
+// quarter of the device's memory. Failures of the device end the program.
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
                         size_t most_bytes, fault *why);
 // What earlier calls have returned may go from here on.
 void picture_cache_next_step(picture_cache *cache);
-// View `index`, with its pixels, mask and, if with_alpha, alpha on the device. Valid until the next step. Waits for the default stream if it
-// uploads.
+// A view on the device, valid until the next step. Waits for the default stream if it uploads.
 const target_view *picture_cache_view(picture_cache *cache, size_t index);
 // False: picture_cache_view will upload it.
 bool picture_cache_has(const picture_cache *cache, size_t index);
 void picture_cache_close(picture_cache *cache); // harmless on {0}
 
-// ---- a schedule of resolutions: training begins on small pictures, which cost less time and have no detail that the first
-// Gaussians could follow, and ends on the pictures themselves.
+// ---- training may begin on small pictures, which cost less time and have no detail that the first Gaussians could follow
 
-enum { RESOLUTIONS_MOST = 8, RESOLUTIONS_LEAST_SIDE = 64 }; // phases; pixels
+enum { RESOLUTIONS_LEAST_SIDE = 64 }; // pixels
 
-typedef struct resolution_phase {
-    int factor;     // of the pictures' size: 1, 2, ...
-    int batch;      // views per step; 0: as after the last phase
-    double percent; // of the iterations, at which the phase ends
-} resolution_phase;
-
-// Phases in order of `percent`; after the last: the pictures themselves.
 typedef struct resolution_schedule {
-    bool automatic; // "auto" was read: default_resolutions says the phases
-    int count;
-    resolution_phase phase[RESOLUTIONS_MOST];
+    bool automatic; // "auto" was read: default_resolutions says the rest
+    int factor;     // of the pictures' size: 1, 2, ...
+    int batch;      // views per step; 0: as of whole pictures
+    double percent; // of the iterations, until which pictures are small; 0: none are
 } resolution_schedule;
 
-// "4:20,2:50": a quarter of the size until 20% of the iterations, a half until 50%. "4:20:2": two views per step.
-// "none": no phases. "auto": none yet.
+// "2:50": half of the size until 50% of the iterations. "2:50:4": four views per step. "none". "auto".
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why);
-// The number of the phase of a step = 1, 2, ...; `count`: none.
-int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations, int64_t step);
-// The last step of the phase.
-int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
+// The last step on small pictures.
+int64_t resolution_small_until(const resolution_schedule *schedule, int64_t iterations);
+// The most views of a step.
+int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
 
 typedef struct view_sizes {
     size_t count;
@@ -131,8 +118,6 @@ typedef struct view_sizes {
 } view_sizes;
 view_sizes view_sizes_of(const target_view *views, size_t count);
 
-// The most views of a step.
-int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
 // Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest
 // and the highest, have at most a quarter more pixels.
 bool resolution_views_match(const target_view *views, size_t count, fault *why);
@@ -159,43 +144,43 @@ typedef struct view_order {
 } view_order;
 
 bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why); // count >= 1
-// The view of step 0, 1, ... Cost: `count` random numbers when the round changes, otherwise constant.
+// The view of step 0, 1, ... Cost: `count` random numbers when the round changes.
 size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
-// ---- what a run trains on
+// ---- what a run trains on: views that are all on the device from the start, small and whole, or come as steps need them
 
-// Views on the device: all from the start, in the form of each phase, or as steps need them.
 typedef struct view_source {
     const target_view *views; // [count]: as they were given, not owned
     size_t count;
     picture_cache *pictures; // NULL: all are on the device
     const resolution_schedule *schedule;
     int64_t batch;
-    view_order order;                     // of all views
-    view_order trained_order;             // of those that are not validation views; count 0: none is one
-    size_t *trained;                      // [trained_order.count]: which these are
-    target_view *asked;                   // likewise, of one phase
-    target_view *padded;                  // [count]: the views at one size; NULL: they have one
-    target_view *small[RESOLUTIONS_MOST]; // [count]; NULL: whole
-    target_view *shapes;                  // [count], of pictures that come: the cameras of the phase
-    int phase;                            // that shapes and pictures are of; -1: none yet
-} view_source;                            // starts as {0}
+    view_order order;         // of all views
+    view_order trained_order; // of those that are not validation views; count 0: none is one
+    size_t *trained;          // [trained_order.count]: which these are
+    target_view *asked;       // likewise, of one size
+    target_view *padded;      // [count]: the views at one size; NULL: they have one
+    target_view *small;       // [count]; NULL: none are
+    target_view *shapes;      // [count], of pictures that come: the cameras
+    int shaped;               // whether these and the pictures are small; -1: there are none yet
+} view_source;                // starts as {0}
 
-// schedule, views and pictures must outlive it. batch: views per step after the last phase. validates: whether validation
-// views are left out of trained_order. Closed also after a failure.
+// schedule, views and pictures must outlive it. batch: whole views per step. validates: whether validation views are left
+// out of trained_order. Closed also after a failure.
 bool view_source_open(view_source *source, picture_cache *pictures, const target_view *views, size_t count,
                       const resolution_schedule *schedule, int64_t batch, uint64_t seed, bool validates,
                       fault *why);
-// [count], of a phase; of those that come when they are needed only the cameras.
-const target_view *view_source_at(view_source *source, int phase);
+// [count]; of those that come when they are needed only the cameras.
+const target_view *view_source_at(view_source *source, bool small);
 // Those that are trained on, or all. *count: how many.
-const target_view *view_source_asked(view_source *source, int phase, bool trained, size_t *count);
+const target_view *view_source_asked(view_source *source, bool small, bool trained, size_t *count);
 // The index of the view of step 0, 1, ...
 size_t view_source_next(view_source *source, int64_t step, bool trained);
 void view_source_close(view_source *source); // harmless on {0}
 
-// ---- validation views, which are measured and not trained on until training_settings.validation_until, and neighbours
+// ---- validation views, which are measured and not trained on until training_settings.validation_until, and neighbours.
+// Both choices are deterministic and read only cameras
 
 typedef struct validation_views {
     size_t count;
@@ -206,8 +191,7 @@ typedef struct validation_views {
 // Chooses `wanted` of the views, sets their `validates`, and finds as many others to compare them with. The rule is a
 // cover of the cameras' positions, in units of their spread, and directions: centres, each the view that is farthest
 // from those before; from the views nearest to each centre the one nearest to their mean. So a choice is spread over
-// the scene and not made of its outermost views. Deterministic; reads only cameras. Fails if more than half of the
-// views are wanted. Cost: count * wanted distances.
+// the scene and not made of its outermost views. Fails if more than half are wanted. Cost: count * wanted distances.
 bool validation_views_choose(target_view *views, size_t count, size_t wanted, validation_views *out,
                              fault *why);
 void validation_views_close(validation_views *views); // harmless on {0}
@@ -219,10 +203,8 @@ typedef struct neighbours {
 } neighbours;
 
 // Divides the views by the positions and directions of their cameras, in the units above, into pairs and threes that are
-// near each other: halves, again and again, across the axis of the largest spread. in_order: as they are given, instead,
-// as in a video. Validation views are alone, the last of the order. order, of: [count]. Deterministic; reads only
-// cameras. Fails if there is no memory.
-bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
-                       fault *why);
+// near each other: halves, again and again, across the axis of the largest spread. Validation views are alone, the last of
+// the order. order, of: [count].
+bool neighbours_choose(const target_view *views, size_t count, int32_t *order, neighbours *of, fault *why);
 
 C_LINKAGE_END

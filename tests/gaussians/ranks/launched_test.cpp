@@ -253,34 +253,26 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
     for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
 }
 
+// By itself, or with its device.
 TEST_F(Launched, EndWhenOneFails) {
-    int &rank = given.number;
-    body = [](ranks *group, void *which) {
+    const auto fails = [](ranks *group, void *which) {
         if (ranks_own(group) == given_to(which).number) return ranks_fail(group, "no memory for 17 things");
         return work_for_ever(group, which);
     };
-    for (rank = 0; rank < 3; rank++) {
-        forget_hosts();
-        start_all(3);
-        EXPECT_EQ(end_of(rank), 1);
-        EXPECT_EQ(told(rank), "test: rank " + std::to_string(rank) + ": no memory for 17 things\n");
-        expect_that_others_end(rank, remote);
-    }
-}
-
-TEST_F(Launched, EndWhenTheDeviceOfOneFails) {
-    int &rank = given.number;
-    body = [](ranks *group, void *which) -> bool {
-        if (ranks_own(group) == given_to(which).number) device_give_up("no memory for %d bytes", 17);
+    const auto gives_up = [](ranks *group, void *which) {
+        if (ranks_own(group) == given_to(which).number) device_give_up("no memory for %d things", 17);
         return work_for_ever(group, which);
     };
-    for (rank = 0; rank < 2; rank++) {
-        forget_hosts();
-        start_all(2);
-        EXPECT_EQ(end_of(rank), 1);
-        EXPECT_EQ(told(rank), "test: rank " + std::to_string(rank) + ": no memory for 17 bytes\n");
-        expect_that_others_end(rank, remote);
-    }
+    int &rank = given.number;
+    for (const ranks_body how : {ranks_body(fails), ranks_body(gives_up)})
+        for (rank = 0; rank < 3; rank++) {
+            forget_hosts();
+            body = how;
+            start_all(3);
+            EXPECT_EQ(end_of(rank), 1);
+            EXPECT_EQ(told(rank), "test: rank " + std::to_string(rank) + ": no memory for 17 things\n");
+            expect_that_others_end(rank, remote);
+        }
 }
 
 TEST_F(Launched, OneThatDoesNotComeIsNamed) {
@@ -385,87 +377,82 @@ TEST_F(Launched, OtherProgramsDoNoHarm) {
 
 // ---- the environment
 
-class Place : public testing::Test {
-  protected:
-    std::vector<std::string> names;
-    ranks_place place = {};
-    fault why = {};
+using variables = std::map<std::string, std::string>;
 
-    ranks_found find(const std::map<std::string, std::string> &variables) {
-        for (const auto &[name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-        why = {};
-        const ranks_found found = ranks_find_place(&place, &why);
-        for (const auto &[name, value] : variables) unsetenv(name.c_str());
-        return found;
-    }
-};
-
-TEST_F(Place, IsThatOfTheLauncher) {
-    EXPECT_EQ(find({}), RANKS_NONE);
-    ASSERT_EQ(find({{"RANK", "3"},
-                    {"WORLD_SIZE", "8"},
-                    {"LOCAL_RANK", "1"},
-                    {"MASTER_ADDR", "node7"},
-                    {"MASTER_PORT", "1234"}}),
-              RANKS_FOUND);
-    EXPECT_EQ(place.own, 3);
-    EXPECT_EQ(place.count, 8);
-    EXPECT_EQ(place.local, 1);
-    EXPECT_STREQ(place.address, "node7");
-    EXPECT_EQ(place.port, 1234);
-    ASSERT_EQ(find({{"OMPI_COMM_WORLD_RANK", "1"},
-                    {"OMPI_COMM_WORLD_SIZE", "2"},
-                    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
-              RANKS_FOUND);
-    EXPECT_EQ(place.own, 1);
-    EXPECT_EQ(place.local, 1);
-    EXPECT_STREQ(place.address, "localhost"); // of one host
-    EXPECT_EQ(place.port, 29500);
-    ASSERT_EQ(find({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}}), RANKS_FOUND);
-    EXPECT_EQ(place.local, -1);
-    ASSERT_EQ(find({{"SLURM_PROCID", "2"},
-                    {"SLURM_STEP_NUM_TASKS", "4"},
-                    {"SLURM_LOCALID", "0"},
-                    {"SLURM_STEP_NUM_NODES", "1"}}),
-              RANKS_FOUND);
-    EXPECT_EQ(place.own, 2);
-    EXPECT_EQ(place.local, 0);
-}
-
-TEST_F(Place, IsNoneForOneProcess) {
-    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), RANKS_NONE);
-    EXPECT_EQ(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), RANKS_NONE); // a batch script
-    EXPECT_EQ(find({{"RANK", "0"}}), RANKS_NONE);
-}
-
-TEST_F(Place, LeavesItsPortToTorchrunsStore) {
-    ASSERT_EQ(find({{"RANK", "1"},
-                    {"WORLD_SIZE", "2"},
-                    {"MASTER_ADDR", "a"},
-                    {"MASTER_PORT", "1234"},
-                    {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
-              RANKS_FOUND);
-    EXPECT_EQ(place.port, 1235);
-}
-
-TEST_F(Place, RefusesWhatCannotBe) {
+TEST(Place, IsThatOfTheLauncher) {
     const std::string range = " in the environment: must be a number from ";
-    EXPECT_EQ(find({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), RANKS_WRONG);
-    EXPECT_EQ(why.text, "RANK=2" + range + "0 to 1");
-    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "65"}}), RANKS_WRONG);
-    EXPECT_EQ(why.text, "WORLD_SIZE=65" + range + "1 to 64");
-    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2x"}}), RANKS_WRONG);
-    EXPECT_EQ(why.text, "WORLD_SIZE=2x" + range + "1 to 64");
-    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}), RANKS_WRONG);
-    EXPECT_EQ(why.text, "MASTER_PORT=70000" + range + "1 to 65535");
-    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", std::string(300, 'a')}}),
-              RANKS_WRONG);
-    EXPECT_STREQ(why.text, "MASTER_ADDR in the environment: too long for the name of a host");
-    EXPECT_EQ(find({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), RANKS_WRONG);
-    EXPECT_STREQ(why.text,
-                 "2 ranks (PMI_SIZE) need MASTER_ADDR and MASTER_PORT in the environment: the host of "
-                 "rank 0 and a free port there");
+    const variables torchrun = {{"RANK", "3"},
+                                {"WORLD_SIZE", "8"},
+                                {"LOCAL_RANK", "1"},
+                                {"MASTER_ADDR", "a"},
+                                {"MASTER_PORT", "1234"}},
+                    two = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+    const auto with = [](variables to, const std::string &name, const std::string &value) {
+        to[name] = value;
+        return to;
+    };
+    const struct {
+        variables environment;
+        ranks_found found;
+        int own, count, local, port;
+        std::string text; // the address, or why there is none
+    } cases[] = {
+        {{}, RANKS_NONE, 0, 0, 0, 0, ""},
+        {torchrun, RANKS_FOUND, 3, 8, 1, 1234, "a"},
+        {with(torchrun, "TORCHELASTIC_USE_AGENT_STORE", "True"), RANKS_FOUND, 3, 8, 1, 1235, "a"},
+        {{{"OMPI_COMM_WORLD_RANK", "1"},
+          {"OMPI_COMM_WORLD_SIZE", "2"},
+          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
+         RANKS_FOUND,
+         1,
+         2,
+         1,
+         29500,
+         "localhost"}, // of one host
+        {{{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}}, RANKS_FOUND, 2, 4, -1, 29500, "a"},
+        {{{"SLURM_PROCID", "2"},
+          {"SLURM_STEP_NUM_TASKS", "4"},
+          {"SLURM_LOCALID", "0"},
+          {"SLURM_STEP_NUM_NODES", "1"}},
+         RANKS_FOUND,
+         2,
+         4,
+         0,
+         29500,
+         "localhost"},
+        {with(two, "WORLD_SIZE", "1"), RANKS_NONE, 0, 0, 0, 0, ""},
+        {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, RANKS_NONE, 0, 0, 0, 0, ""}, // a batch script
+        {{{"RANK", "0"}}, RANKS_NONE, 0, 0, 0, 0, ""},
+        {with(two, "RANK", "2"), RANKS_WRONG, 0, 0, 0, 0, "RANK=2" + range + "0 to 1"},
+        {with(two, "WORLD_SIZE", "65"), RANKS_WRONG, 0, 0, 0, 0, "WORLD_SIZE=65" + range + "1 to 64"},
+        {with(two, "WORLD_SIZE", "2x"), RANKS_WRONG, 0, 0, 0, 0, "WORLD_SIZE=2x" + range + "1 to 64"},
+        {with(two, "MASTER_PORT", "70000"), RANKS_WRONG, 0, 0, 0, 0,
+         "MASTER_PORT=70000" + range + "1 to 65535"},
+        {with(two, "MASTER_ADDR", std::string(300, 'a')), RANKS_WRONG, 0, 0, 0, 0,
+         "MASTER_ADDR in the environment: too long for the name of a host"},
+        {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}},
+         RANKS_WRONG,
+         0,
+         0,
+         0,
+         0,
+         "2 ranks (PMI_SIZE) need MASTER_ADDR and MASTER_PORT in the environment: the host of rank 0 and a free "
+         "port there"}};
+    for (const auto &c : cases) {
+        ranks_place place = {};
+        fault why = {};
+        for (const auto &[name, value] : c.environment) setenv(name.c_str(), value.c_str(), 1);
+        EXPECT_EQ(ranks_find_place(&place, &why), c.found) << c.text;
+        for (const auto &[name, value] : c.environment) unsetenv(name.c_str());
+        if (c.found == RANKS_WRONG) {
+            EXPECT_EQ(why.text, c.text);
+        }
+        if (c.found != RANKS_FOUND) continue;
+        EXPECT_EQ(std::make_tuple(place.own, place.count, place.local, place.port),
+                  std::make_tuple(c.own, c.count, c.local, c.port));
+        EXPECT_EQ(place.address, c.text);
+    }
 }
 
 } // namespace

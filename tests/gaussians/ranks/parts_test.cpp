@@ -330,21 +330,6 @@ TEST_P(Parts, TrainsToTheSameBits) {
     }
 }
 
-TEST_P(Parts, EndsOnAllRanksWhenOneFails) {
-    const training t(GetParam());
-    const scene_choice &scene = t.choice.scene;
-    const device_gaussians gradients(scene.count, scene.sh_degree);
-    for (int rank = 0; rank < 3; rank++) {
-        shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, 3);
-        run.steps = 3, run.failing_rank = rank, run.failing_step = 2;
-        ranks_plan plan = {};
-        plan.count = 3;
-        fault why = {};
-        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
-        EXPECT_EQ(std::string(why.text), "rank " + std::to_string(rank) + ": no loss of this image");
-    }
-}
-
 #ifdef DISTWAR_SIMT
 TEST_P(Parts, GivesTheSameBitsByNccl) {
     const training t(GetParam());

@@ -44,6 +44,26 @@ TEST(Camera, APixelsPointIsSeenAtThePixel) {
     }
 }
 
+TEST(Camera, LooksAtItsTarget) {
+    gs_camera camera = camera_with_view_angle(64, 48, 0.8);
+    const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, above[3] = {4, -1, 7.5}, up[3] = {0, 0, 1};
+    double pixel[2], center[3];
+    camera_look_at(&camera, eye, target, up);
+    ASSERT_TRUE(camera_pixel(&camera, target, pixel));
+    EXPECT_NEAR(pixel[0], 32, 1e-4);
+    EXPECT_NEAR(pixel[1], 24, 1e-4);
+    EXPECT_NEAR(camera_depth(&camera, target), std::sqrt(9 + 9 + 16.0), 1e-5);
+    ASSERT_TRUE(camera_pixel(&camera, above, pixel));
+    EXPECT_NEAR(pixel[0], 32, 1e-4);
+    EXPECT_LT(pixel[1], 23);          // +y is down
+    const float *r = camera.rotation; // right-handed
+    EXPECT_NEAR(r[0] * (r[4] * r[8] - r[5] * r[7]) - r[1] * (r[3] * r[8] - r[5] * r[6]) +
+                    r[2] * (r[3] * r[7] - r[4] * r[6]),
+                1, 1e-5);
+    camera_center(&camera, center);
+    for (int i = 0; i < 3; i++) EXPECT_NEAR(center[i], eye[i], 1e-5);
+}
+
 TEST(Camera, PointsOutsideThePictureAreNotSeen) {
     for (const int model : {GS_PINHOLE, GS_FISHEYE}) {
         const gs_camera camera = camera_of(model);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: what was saved comes back, and nothing else does.
 #include "checkpoint.h"
-#include "alone.h"
+#include "training_cloud.h"
 #include "device.h"
 #include "run_program.h"
 #include "scene.h"

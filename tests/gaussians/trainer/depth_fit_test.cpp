@@ -88,13 +88,6 @@ TEST(DepthFit, LeavesOutliersOut) {
     }
 }
 
-TEST(DepthFit, IsTheSameAgain) {
-    const std::vector<depth_sample> samples = line_samples(300, 0.1, 6);
-    const depth_fit a = fit_of(samples), b = fit_of(samples);
-    EXPECT_EQ(a.scale, b.scale);
-    EXPECT_EQ(a.shift, b.shift);
-}
-
 TEST(DepthFit, RefusesWhatDeterminesNoLine) {
     depth_fit fit;
     fault why = {};

@@ -19,7 +19,7 @@ struct taught_scene {
         training_state_open(&state, c.group, &c.host);
         settings.density.extent = 5;
         state.place.ended = 75; // so that a teacher sees 100 views
-        state.place.scene = state.place.scenes = teachers;
+        state.place.scene = state.place.scenes = teachers, state.place.began = 100 * teachers;
         for (int k = 0; k < teachers; k++) {
             for (int i = 0; i < 40; i++) c.host.sh[12 * i] = 0.3f * float(k) - 0.2f;
             state.distillation.teacher[k] = device_gaussians_from(&c.host);

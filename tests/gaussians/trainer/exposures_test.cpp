@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gains of photographs: known ones are found and the scene is better for it, small ones are given up, and gains that
-// neighbours tell, by place or in order, stay in the scene.
+// neighbours tell stay in the scene.
 #include "frame.h"
 #include "views.h"
 #include "training_cloud.h"
@@ -16,9 +16,7 @@ using gains = std::array<double, 3>;
 // A small scene, photographs of it from places along a line, whose colours are multiplied, and its own colours forgotten.
 class gallery {
   public:
-    // stride: the v-th photograph is from the v * stride-th place, in turns.
-    explicit gallery(const std::vector<gains> &log_gains, int stride = 1)
-        : pictures(exposed_views), views(exposed_views) {
+    explicit gallery(const std::vector<gains> &log_gains) : pictures(exposed_views), views(exposed_views) {
         fault why;
         EXPECT_TRUE(scene_open(&truth, 24, 1, &why)) << why.text;
         std::mt19937 random(3);
@@ -33,7 +31,7 @@ class gallery {
             truth.opacity_logit[i] = 2;
         }
         for (int v = 0; v < exposed_views; v++) {
-            const camera_and_picture seen(truth, v * stride % exposed_views);
+            const camera_and_picture seen(truth, v);
             image &picture = pictures[size_t(v)];
             EXPECT_TRUE(image_open(&picture, exposed_width, exposed_height, 3, &why)) << why.text;
             for (size_t i = 0; i < 3 * exposed_width * exposed_height; i++)
@@ -104,14 +102,9 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool valida
     };
     copy(start.mean, of.truth.mean, 3), copy(start.log_scale, of.truth.log_scale, 3);
     copy(start.quaternion, of.truth.quaternion, 4), copy(start.opacity_logit, of.truth.opacity_logit, 1);
-    training_state state = {};
-    training_state_open(&state, group, &start);
-    if (exposures) training_state_open_exposures(&state, exposed_views);
-    training_report report = {};
-    EXPECT_TRUE(
-        train_on(nullptr, &state, of.views.data(), of.views.size(), &settings, nullptr, &report, &why))
-        << why.text;
-    training_report_close(&report);
+    trained run(group, start, exposures ? exposed_views : 0);
+    const training_state &state = run.state;
+    run.train_on(of.views, settings);
     device_gaussians_download(&start, &state.gaussians);
     learned out = {0,
                    state.exposed,
@@ -127,13 +120,9 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool valida
             squares += std::pow((wanted.picture.pixels[i] - got.picture.pixels[i]) / 255., 2);
     }
     out.psnr = -10 * std::log10(squares / double(values));
-    if (state.exposures > 0) {
-        std::vector<float> log_gains(exposed_views * GS_EXPOSURE_VALUES);
-        device_download(log_gains.data(), state.exposure, log_gains.size() * sizeof(float));
-        for (size_t i = 0; i < log_gains.size(); i++)
-            out.log_gains[i / GS_EXPOSURE_VALUES][i % GS_EXPOSURE_VALUES] = double(log_gains[i]);
-    }
-    training_state_close(&state);
+    const std::vector<float> log_gains = run.exposure();
+    for (size_t i = 0; i < log_gains.size(); i++)
+        out.log_gains[i / GS_EXPOSURE_VALUES][i % GS_EXPOSURE_VALUES] = double(log_gains[i]);
     scene_close(&start);
     return out;
 }
@@ -184,18 +173,18 @@ TEST(Exposures, ThatDifferLittleAreGivenUp) {
     EXPECT_EQ(with.measured, (last - 59) / 12 + 1) << "they began anew after 54";
 }
 
-// A drift with the photographs' order, or with their places, of which neighbours have the same in the mean.
-void expect_a_drift_to_stay(bool in_order) {
+// A drift with the photographs' places, of which neighbours have the same in the mean.
+TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
     std::vector<gains> drift(exposed_views);
     for (size_t v = 0; v < exposed_views; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
-    gallery of(drift, in_order ? 5 : 1);
+    gallery of(drift);
     const learned with = learn(of, true);
-    ASSERT_EQ(with.rule, in_order ? EXPOSURE_IN_ORDER : EXPOSURE_NEIGHBOURS);
+    ASSERT_EQ(with.rule, EXPOSURE_NEIGHBOURS);
     ASSERT_GT(with.exposures, 0);
     std::vector<int32_t> order(exposed_views);
     std::vector<neighbours> near(exposed_views);
     fault why;
-    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, in_order, order.data(), near.data(), &why))
+    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, order.data(), near.data(), &why))
         << why.text;
     for (size_t v = 0; v < exposed_views; v++) {
         double sum = 0;
@@ -204,14 +193,6 @@ void expect_a_drift_to_stay(bool in_order) {
         EXPECT_NEAR(sum, 0, 1e-6) << v;
         EXPECT_LT(std::abs(with.log_gains[v][0]), 0.1) << v;
     }
-}
-
-TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
-    expect_a_drift_to_stay(false);
-}
-
-TEST(Exposures, WhatTheOrderTellsStaysInTheScene) {
-    expect_a_drift_to_stay(true);
 }
 
 } // namespace

@@ -5,10 +5,10 @@
 
 namespace {
 
-void note(learning_curve *curve, int phase, double trained, double validation) {
+void note(learning_curve *curve, bool small, double trained, double validation) {
     learning_see(curve, 0.5 * trained);
     learning_see(curve, 1.5 * trained);
-    learning_note(curve, phase, validation);
+    learning_note(curve, small, validation);
 }
 
 // Losses fall by these parts with each measurement. Those of the validation views end `apart` times as high.

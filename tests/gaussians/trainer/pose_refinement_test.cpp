@@ -6,7 +6,7 @@ extern "C" {
 #include "frame.h"
 }
 #include "scene.h"
-#include "alone.h"
+#include "training_cloud.h"
 #include "trainer.h"
 #include "camera.h"
 
@@ -41,13 +41,13 @@ std::array<double, 3> seen(const pose &p, const std::array<double, 3> &x) {
     return out;
 }
 
-TEST(Pose, MovesByATwist) {
+TEST(Pose, MovesByAMotion) {
     const pose before = random_poses(1, 1)[0];
     const std::array<double, 3> x = {0.3, -0.4, 0.5}, at = seen(before, x);
     const double w[3] = {1e-4, -2e-4, 3e-4}, v[3] = {0.1, 0.2, -0.3};
     pose after = before;
-    const double twist[6] = {w[0], w[1], w[2], v[0], v[1], v[2]};
-    pose_move(&after, twist);
+    const double motion[6] = {w[0], w[1], w[2], v[0], v[1], v[2]};
+    pose_move(&after, motion);
     const std::array<double, 3> now = seen(after, x);
     for (size_t k = 0; k < 3; k++) {
         const size_t a = (k + 1) % 3, b = (k + 2) % 3;
@@ -131,7 +131,7 @@ TEST(PerturbPoses, ByWhatIsAsked) {
 }
 
 // The points of a cloud as floats.
-std::vector<std::array<float, 3>> cloud(unsigned seed, size_t count) {
+std::vector<std::array<float, 3>> points_of(unsigned seed, size_t count) {
     std::mt19937 random(seed);
     std::vector<std::array<float, 3>> points(count);
     for (auto &x : points)
@@ -146,7 +146,7 @@ weighted_points all_of(const std::vector<std::array<float, 3>> &points) {
 // A step L^-T y moves what the camera sees by |y| pixels, along each of the six axes, unless errors are expected to be
 // small. Measured by moving the camera.
 TEST(PoseMetric, MeasuresPixels) {
-    const std::vector<std::array<float, 3>> points = cloud(4, 3000);
+    const std::vector<std::array<float, 3>> points = points_of(4, 3000);
     const weighted_points where = all_of(points);
     for (const int32_t model : {GS_PINHOLE, GS_FISHEYE}) {
         target_view view = circle(5, 200)[3];
@@ -180,7 +180,7 @@ TEST(PoseMetric, MeasuresPixels) {
 TEST(PoseMetric, MovesByNoMoreThanExpected) {
     const target_view view = circle(5, 200)[3];
     const pose_scale known = {{0, 0, 0}, 1e-5, 1e-6};
-    const std::vector<std::array<float, 3>> seen = cloud(4, 100), behind(10, {40.0f, 40.0f, 40.0f});
+    const std::vector<std::array<float, 3>> seen = points_of(4, 100), behind(10, {40.0f, 40.0f, 40.0f});
     for (const weighted_points &where : {weighted_points{0, nullptr, nullptr}, all_of(seen), all_of(behind)})
         for (int axis = 0; axis < 6; axis++) {
             double factor[POSE_METRIC_VALUES], motion[6] = {};
@@ -192,11 +192,10 @@ TEST(PoseMetric, MovesByNoMoreThanExpected) {
         }
 }
 
-// Adam's first step has the rate's size, in pixels, root mean square over the axes of the metric, against the
-// gradient.
+// Adam's first step has the rate's size, in pixels, root mean square over the axes of the metric, against the gradient.
 TEST(RefinedPoses, AStepGoesAgainstTheGradient) {
     const std::vector<target_view> views = circle(3, 64);
-    const std::vector<std::array<float, 3>> points = cloud(4, 100);
+    const std::vector<std::array<float, 3>> points = points_of(4, 100);
     const weighted_points where = all_of(points);
     refined_pose p[3];
     refined_poses_start(p, views.data(), 3);
@@ -216,81 +215,6 @@ TEST(RefinedPoses, AStepGoesAgainstTheGradient) {
     refined_pose_step(&p[1], gradient, 0.1, 1);
     for (int k = 0; k < 9; k++) EXPECT_NEAR(p[1].now.rotation[k], wanted.rotation[k], 1e-9);
     for (int k = 0; k < 3; k++) EXPECT_NEAR(p[1].now.translation[k], wanted.translation[k], 1e-9);
-}
-
-// Points in place of a picture: the loss is the square of the distances between where each is seen and where it
-// should be.
-class seen_points {
-  public:
-    seen_points(const std::vector<pose> &views, size_t count, unsigned seed) {
-        std::mt19937 random(seed);
-        for (size_t i = 0; i < count; i++)
-            points.push_back(
-                {uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8)});
-        for (const pose &view : views) {
-            wanted.emplace_back();
-            for (const auto &x : points) wanted.back().push_back(seen(view, x));
-        }
-        first.resize(count), second.resize(count);
-    }
-    // The gradient by the view's twist. The points make a step of Adam.
-    std::array<float, 6> step(const pose &view, size_t i, double rate, int64_t count) {
-        std::array<double, 6> twist = {};
-        for (size_t j = 0; j < points.size(); j++) {
-            const std::array<double, 3> a = wanted[i][j], b = seen(view, points[j]);
-            double d[3] = {};
-            for (size_t k = 0; k < 2; k++) {
-                const double error = b[k] / b[2] - a[k] / a[2];
-                d[k] += 2 * error / b[2];
-                d[2] -= 2 * error * b[k] / (b[2] * b[2]);
-            }
-            for (size_t k = 0; k < 3; k++) {
-                twist[k] += b[(k + 1) % 3] * d[(k + 2) % 3] - b[(k + 2) % 3] * d[(k + 1) % 3];
-                twist[3 + k] += d[k];
-                const double g =
-                    view.rotation[k] * d[0] + view.rotation[3 + k] * d[1] + view.rotation[6 + k] * d[2];
-                first[j][k] += 0.1 * (g - first[j][k]);
-                second[j][k] += 0.001 * (g * g - second[j][k]);
-                points[j][k] -= rate * first[j][k] / (1 - std::pow(0.9, count)) /
-                                (std::sqrt(second[j][k] / (1 - std::pow(0.999, count))) + 1e-15);
-            }
-        }
-        std::array<float, 6> out;
-        for (size_t k = 0; k < 6; k++) out[k] = float(twist[k]);
-        return out;
-    }
-
-  private:
-    std::vector<std::array<double, 3>> points, first, second;
-    std::vector<std::vector<std::array<double, 3>>> wanted; // [view][point]
-};
-
-// As often as views are seen in a short training, with its rates.
-TEST(RefinedPoses, ComeBackWithPointsThatMoveToo) {
-    constexpr size_t count = 20;
-    constexpr int64_t rounds = 160;
-    std::vector<target_view> views = circle(count, 48);
-    const std::vector<pose> given = poses_of(views);
-    seen_points points(given, 200, 3);
-    perturb_poses(views.data(), count, 1, 0.045, 1);
-    std::vector<refined_pose> poses(count);
-    refined_poses_start(poses.data(), views.data(), count);
-    const std::vector<std::array<float, 3>> places = cloud(3, 200);
-    const weighted_points where = all_of(places);
-    refined_poses_measure(poses.data(), views.data(), count, &where);
-    const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
-    for (int64_t step = 0; step < rounds * int64_t(count); step++) {
-        const double decay = std::pow(0.01, double(step) / double(rounds * count));
-        const size_t i = size_t(step) % count;
-        const std::array<float, 6> gradient = points.step(poses[i].now, i, 7e-4 * decay, step + 1);
-        refined_pose_step(&poses[i], gradient.data(), 0.25 * decay, step / int64_t(count) + 1);
-    }
-    std::vector<pose> now;
-    for (const refined_pose &p : poses) now.push_back(p.now);
-    const pose_difference after = pose_difference_between(now.data(), given.data(), count);
-    EXPECT_GT(before.mean_degrees, 0.8);
-    EXPECT_LT(after.mean_degrees, 0.05 * before.mean_degrees);
-    EXPECT_LT(after.mean_distance, 0.05 * before.mean_distance);
 }
 
 // Coloured blobs in a ball around the origin.

@@ -8,54 +8,33 @@
 namespace {
 
 TEST(Resolutions, AreReadFromText) {
-    resolution_schedule schedule;
-    fault why;
-    ASSERT_TRUE(resolution_schedule_read("none", &schedule, &why)) << why.text;
-    EXPECT_EQ(schedule.count, 0);
-    EXPECT_FALSE(schedule.automatic);
-    ASSERT_TRUE(resolution_schedule_read("auto", &schedule, &why)) << why.text;
-    EXPECT_EQ(schedule.count, 0);
-    EXPECT_TRUE(schedule.automatic);
-    ASSERT_TRUE(resolution_schedule_read("8:2.5,4:20:32,2:50:1,1:100", &schedule, &why)) << why.text;
-    ASSERT_EQ(schedule.count, 4);
-    const resolution_phase expected[] = {{8, 0, 2.5}, {4, 32, 20}, {2, 1, 50}, {1, 0, 100}};
-    for (int i = 0; i < 4; i++) {
-        EXPECT_EQ(schedule.phase[i].factor, expected[i].factor) << i;
-        EXPECT_EQ(schedule.phase[i].batch, expected[i].batch) << i;
-        EXPECT_EQ(schedule.phase[i].percent, expected[i].percent) << i;
+    const struct {
+        const char *text;
+        int factor, batch;
+        double percent;
+        int64_t until; // of 99 iterations
+    } rows[] = {{"none", 0, 0, 0, 0},    {"auto", 0, 0, 0, 0},       {"2:50", 2, 0, 50, 49},
+                {"8:2.5", 8, 0, 2.5, 2}, {"4:20:32", 4, 32, 20, 19}, {"1:100:1", 1, 1, 100, 99},
+                {"3:0", 3, 0, 0, 0}};
+    for (const auto &row : rows) {
+        resolution_schedule s;
+        fault why;
+        ASSERT_TRUE(resolution_schedule_read(row.text, &s, &why)) << why.text;
+        EXPECT_EQ(s.automatic, std::string(row.text) == "auto");
+        EXPECT_EQ(s.factor, row.factor) << row.text;
+        EXPECT_EQ(s.batch, row.batch) << row.text;
+        EXPECT_EQ(s.percent, row.percent) << row.text;
+        EXPECT_EQ(resolution_small_until(&s, 99), row.until) << row.text;
     }
-}
-
-TEST(Resolutions, RefuseOtherText) {
-    for (const char *text : {"",         "4",
-                             "4:",       ":20",
-                             "4:20,",    "4:20,2:10",
-                             "0:20",     "-4:20",
-                             "2.5:20",   "4:101",
-                             "4:-1",     "4:nan",
-                             "4:20:0",   "4:20:33",
-                             "4:20:1.5", "4:20:",
-                             "4:20:2:2", "4:20 2:50",
-                             "99999:20", "1e300:20",
-                             "4:20x",    "1:1,1:2,1:3,1:4,1:5,1:6,1:7,1:8,1:9",
-                             "nonesuch"}) {
+    for (const char *text : {"",         "4",        "4:",       ":20",     "4:20,",    "4:20,2:50",
+                             "0:20",     "-4:20",    "2.5:20",   "4:101",   "4:-1",     "4:nan",
+                             "4:20:0",   "4:20:33",  "4:20:1.5", "4:20:",   "4:20:2:2", "4:20 2:50",
+                             "99999:20", "1e300:20", "4:20x",    "nonesuch"}) {
         resolution_schedule schedule;
         fault why;
         EXPECT_FALSE(resolution_schedule_read(text, &schedule, &why)) << text;
         EXPECT_NE(std::string(why.text).find("--resolutions"), std::string::npos) << why.text;
     }
-}
-
-TEST(Resolutions, HavePhasesOfSteps) {
-    resolution_schedule schedule;
-    fault why;
-    ASSERT_TRUE(resolution_schedule_read("4:20,2:50", &schedule, &why)) << why.text;
-    const std::pair<int64_t, int> expected[] = {{1, 0}, {20, 0}, {21, 1}, {50, 1}, {51, 2}, {100, 2}};
-    for (const auto &[step, phase] : expected)
-        EXPECT_EQ(resolution_phase_at(&schedule, 100, step), phase) << step;
-    EXPECT_EQ(resolution_phase_end(&schedule, 100, 0), 20);
-    EXPECT_EQ(resolution_phase_end(&schedule, 100, 2), 100);
-    EXPECT_EQ(resolution_phase_at(&schedule, 3, 1), 1); // a fifth of three steps is none
 }
 
 constexpr int width = 131, height = 128, views_in_all = cloud::views_in_all;
@@ -164,12 +143,13 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
     resolution_schedule schedule;
     view_source all;
     fault why;
-    ASSERT_TRUE(resolution_schedule_read("8:20,2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
-        << why.text;
-    EXPECT_EQ(view_source_at(&all, 2), c.views.data());
-    for (int phase = 0; phase < 2; phase++) { // an eighth would be shorter than 64 pixels: half in both
-        const target_view *small = view_source_at(&all, phase);
+    for (const char *text : {"8:20", "2:50"}) { // an eighth would be shorter than 64 pixels: half in both
+        ASSERT_TRUE(resolution_schedule_read(text, &schedule, &why)) << why.text;
+        ASSERT_TRUE(
+            view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
+            << why.text;
+        EXPECT_EQ(view_source_at(&all, false), c.views.data());
+        const target_view *small = view_source_at(&all, true);
         ASSERT_NE(small, c.views.data());
         for (size_t v = 0; v < views_in_all; v++) {
             EXPECT_EQ(small[v].camera.width, width / 2);
@@ -193,8 +173,8 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
             EXPECT_EQ(small[v].alpha, nullptr);
             image_close(&expected);
         }
+        view_source_close(&all);
     }
-    view_source_close(&all);
 }
 
 view_sizes sizes_of(int width, int height, size_t count) {
@@ -243,17 +223,16 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
         const run_size run = {30000, 1};
         return default_resolutions(&sizes, most_gaussians, several ? &run : nullptr);
     };
-    EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
-    EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
+    EXPECT_EQ(usual(799, 532, 220, 300000, true).percent, 0);
+    EXPECT_EQ(usual(127, 5000, 220, 100, true).percent, 0);
     const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
-    ASSERT_EQ(large.count, 1);
-    EXPECT_EQ(large.phase[0].factor, 2);
-    EXPECT_EQ(large.phase[0].batch, 4);
-    EXPECT_EQ(large.phase[0].percent, 90);
-    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 90);
-    EXPECT_EQ(usual(1008, 756, 17, 130000, true).phase[0].percent, 50);
-    EXPECT_EQ(usual(1008, 756, 7, 130000, true).phase[0].percent, 50);
-    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
+    EXPECT_EQ(large.factor, 2);
+    EXPECT_EQ(large.batch, 4);
+    EXPECT_EQ(large.percent, 90);
+    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).percent, 90);
+    EXPECT_EQ(usual(1008, 756, 17, 130000, true).percent, 50);
+    EXPECT_EQ(usual(1008, 756, 7, 130000, true).percent, 50);
+    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).batch, 1);
 }
 
 // Views of different sizes, as parts of those of a cloud.
@@ -304,25 +283,14 @@ TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
     for (image &picture : pictures) image_close(&picture);
 }
 
-// Stops after the step that reaches an iteration.
-struct stop_at {
-    int64_t iteration;
-    volatile sig_atomic_t end;
-};
-bool stop(void *context, const training_state *state, const training_report *, fault *) {
-    stop_at *const s = static_cast<stop_at *>(context);
-    if (state->place.views >= s->iteration) s->end = 1;
-    return true;
-}
-
 // Of a long run, whose rate hardly falls: views of a step do not wait for their neighbours' steps.
 TEST(SeveralViews, EachExposureHasItsOwnGradient) {
     const detailed_cloud c;
     const auto log_gains_after = [&](const std::vector<target_view> &views, int64_t batch) {
         trained one(c, true);
-        stop_at when = {1, 1}; // after a step
-        const training_observer observer = {stop, &when, 1, &when.end, nullptr, nullptr};
-        one.train_on(views, detailed_cloud::settings_of(1000000, batch), &observer);
+        looking_on look([](const training_state *, const training_report *, looking_on *) {});
+        look.end = 1; // after a step
+        one.train_on(views, detailed_cloud::settings_of(1000000, batch), &look.observer);
         EXPECT_EQ(one.state.place.views, batch);
         return one.exposure();
     };
@@ -364,9 +332,10 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
         {2, 4}, {4, 5}, {5, 8}, {8, 11}}; // the step after is the last
     for (const auto &[at, end] : ends) {
         trained parts(c, true);
-        stop_at when = {at, 0};
-        const training_observer observer = {stop, &when, 1, &when.end, nullptr, nullptr};
-        std::vector<double> all = parts.train_on(c.views, mixed_settings(), &observer);
+        looking_on look([after = at](const training_state *state, const training_report *, looking_on *self) {
+            self->end = state->place.views >= after;
+        });
+        std::vector<double> all = parts.train_on(c.views, mixed_settings(), &look.observer);
         EXPECT_EQ(parts.state.place.views, end);
         const std::vector<double> rest = parts.train_on(c.views, mixed_settings());
         all.insert(all.end(), rest.begin(), rest.end());
@@ -380,7 +349,7 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
 
 TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
     const detailed_cloud c(32, 24);
-    const std::pair<const char *, int64_t> cases[] = {{"1:50", 1}, {"1:50:1", 1}, {"1:40:2,1:80", 2}};
+    const std::pair<const char *, int64_t> cases[] = {{"1:50", 1}, {"1:50:1", 1}, {"1:40:2", 2}};
     for (const auto &[text, batch] : cases) {
         training_settings settings = detailed_cloud::settings_of(10, batch);
         trained plain(c, true), phased(c, true);
@@ -400,7 +369,8 @@ TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
     ASSERT_TRUE(resolution_schedule_read("2:50", &schedule, &why)) << why.text;
     ASSERT_TRUE(view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
         << why.text;
-    const std::vector<target_view> small(view_source_at(&all, 0), view_source_at(&all, 0) + views_in_all);
+    const std::vector<target_view> small(view_source_at(&all, true),
+                                         view_source_at(&all, true) + views_in_all);
     training_settings settings = detailed_cloud::settings_of(4, 1);
     trained on_small(c, false), on_schedule(c, false), on_whole(c, false);
     const std::vector<double> first = on_small.train_on(small, settings),

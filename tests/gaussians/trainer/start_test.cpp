@@ -44,8 +44,7 @@ double by_all_pairs(const std::vector<point> &points, size_t i) {
 
 TEST(Nearest, EqualsASearchOfAllPairs) {
     random_stream random = {7};
-    // Sizes around the leaf's, and clouds from smooth to degenerate: a grid that leaves many coordinates
-    // equal, a line.
+    // Sizes around the leaf's, and clouds from smooth to degenerate: a grid that leaves many coordinates equal, a line.
     for (size_t count : {0, 1, 2, 3, 4, 8, 9, 10, 17, 100, 400})
         for (int shape = 0; shape < 3; shape++) {
             std::vector<point> points(count);
@@ -140,33 +139,6 @@ TEST(Start, ExtentIsThatOfTheCameras) {
     }
     EXPECT_NEAR(scene_extent(views.data(), 3), 1.1 * 4, 1e-5);
     EXPECT_EQ(scene_extent(views.data(), 1), 1);
-}
-
-TEST(Camera, LooksAtItsTarget) {
-    gs_camera camera = camera_with_view_angle(64, 48, 0.8);
-    const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, up[3] = {0, 0, 1};
-    camera_look_at(&camera, eye, target, up);
-    auto transformed = [&](double x, double y, double z) {
-        std::array<double, 3> out;
-        for (int row = 0; row < 3; row++)
-            out[row] = camera.rotation[3 * row] * x + camera.rotation[3 * row + 1] * y +
-                       camera.rotation[3 * row + 2] * z + camera.translation[row];
-        return out;
-    };
-    auto there = transformed(4, -1, 7), above = transformed(4, -1, 7.5), here = transformed(1, 2, 3);
-    EXPECT_NEAR(there[0], 0, 1e-5);
-    EXPECT_NEAR(there[1], 0, 1e-5);
-    EXPECT_NEAR(there[2], std::sqrt(9 + 9 + 16.0), 1e-5);
-    EXPECT_LT(above[1], -0.1); // +y is down
-    EXPECT_NEAR(above[0], 0, 1e-5);
-    for (double x : here) EXPECT_NEAR(x, 0, 1e-5);
-    const float *r = camera.rotation; // right-handed
-    double determinant = r[0] * (r[4] * r[8] - r[5] * r[7]) - r[1] * (r[3] * r[8] - r[5] * r[6]) +
-                         r[2] * (r[3] * r[7] - r[4] * r[6]);
-    EXPECT_NEAR(determinant, 1, 1e-5);
-    double center[3];
-    camera_center(&camera, center);
-    for (int i = 0; i < 3; i++) EXPECT_NEAR(center[i], eye[i], 1e-5);
 }
 
 TEST(ViewOrder, EveryViewOnceBeforeAnyAgain) {

@@ -3,7 +3,6 @@
 #ifndef TRAINING_CLOUD_H
 #define TRAINING_CLOUD_H
 
-#include "alone.h"
 #include "frame.h"
 extern "C" {
 #include "scene.h"
@@ -12,8 +11,39 @@ extern "C" {
 #include <cmath>
 #include <cstring>
 #include <device.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <vector>
+
+// A group of one rank.
+class alone {
+  public:
+    alone() = default;
+    ~alone() { ranks_alone_close(group); }
+    alone(const alone &) = delete;
+    alone &operator=(const alone &) = delete;
+    operator ranks *() const { return group; }
+
+  private:
+    ranks *group = ranks_alone_open();
+};
+
+// An observer of every step, which may set `end`, as a signal does.
+struct looking_on {
+    using function = std::function<void(const training_state *, const training_report *, looking_on *)>;
+    explicit looking_on(function f) : call(std::move(f)), observer{look, this, 1, &end, nullptr} {}
+    looking_on(const looking_on &) = delete;
+    function call;
+    volatile sig_atomic_t end = 0;
+    const training_observer observer;
+
+  private:
+    static bool look(void *context, const training_state *state, const training_report *report, fault *) {
+        looking_on *const self = static_cast<looking_on *>(context);
+        self->call(state, report, self);
+        return true;
+    }
+};
 
 // A cloud of Gaussians, and cameras from far to near: their lists have very different lengths.
 class cloud {
@@ -77,9 +107,11 @@ class cloud {
 // A state of training that is read back.
 class trained {
   public:
-    explicit trained(const cloud &c, bool exposures = false) {
-        training_state_open(&state, c.group, &c.host);
-        if (exposures) training_state_open_exposures(&state, cloud::views_in_all);
+    explicit trained(const cloud &c, bool exposures = false)
+        : trained(c.group, c.host, exposures ? cloud::views_in_all : 0) {}
+    trained(ranks *group, const gs_gaussians &host, int64_t exposures) {
+        training_state_open(&state, group, &host);
+        if (exposures > 0) training_state_open_exposures(&state, exposures);
     }
     ~trained() {
         training_report_close(&report);

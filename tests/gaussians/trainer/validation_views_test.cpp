@@ -61,7 +61,7 @@ TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     std::vector<int32_t> order(20);
     std::vector<neighbours> of(20);
     fault why;
-    ASSERT_TRUE(neighbours_choose(views.data(), 20, false, order.data(), of.data(), &why)) << why.text;
+    ASSERT_TRUE(neighbours_choose(views.data(), 20, order.data(), of.data(), &why)) << why.text;
     EXPECT_EQ(std::set<int32_t>(order.begin(), order.end()).size(), 20u);
     EXPECT_TRUE(order[18] + order[19] == 15 && (order[18] == 4 || order[19] == 4));
     for (size_t v = 0; v < 20; v++) {
@@ -73,10 +73,6 @@ TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
             EXPECT_LE(std::abs(int(7 * v % 20) - 7 * other % 20), 3) << v << " " << other;
         }
     }
-    ASSERT_TRUE(neighbours_choose(views.data(), 20, true, order.data(), of.data(), &why)) << why.text;
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.begin() + 18));
-    for (size_t v = 0; v < 20; v++)
-        EXPECT_TRUE(views[v].validates ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
 }
 
 TEST(ValidationViews, OfOneCameraDifferAndAreAtMostHalf) {
@@ -98,34 +94,30 @@ TEST(ValidationViews, OfOneCameraDifferAndAreAtMostHalf) {
 
 // Nothing of the pictures of validation views is in the result.
 TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
-    struct run {
-        int64_t last = 0; // the last step that left them out
-        static bool look(void *context, const training_state *, const training_report *report, fault *) {
-            if (report->validating) static_cast<run *>(context)->last = report->iterations;
-            return true;
+    int64_t last = 0; // the last step that left them out
+    const auto with = [&](double until, size_t validating, bool other_pictures) {
+        cloud c(40, 16, 12);
+        for (size_t v = 0; v < 2; v++) {
+            c.views[v].validates = v < validating;
+            const std::vector<uint8_t> black(3 * 16 * 12, 0);
+            if (other_pictures) device_upload(c.views[v].pixels, black.data(), black.size());
         }
-        std::vector<float> with(double until, size_t validating, bool other_pictures) {
-            cloud c(40, 16, 12);
-            for (size_t v = 0; v < 2; v++) {
-                c.views[v].validates = v < validating;
-                const std::vector<uint8_t> black(3 * 16 * 12, 0);
-                if (other_pictures) device_upload(c.views[v].pixels, black.data(), black.size());
-            }
-            training_settings settings = cloud::settings(31);
-            settings.validation_until = until;
-            const training_observer observer = {look, this, 1, nullptr, nullptr, nullptr};
-            trained state(c);
-            state.train_on(c.views, settings, &observer);
-            return trained::read(state.state.gaussians);
-        }
-    } r;
-    EXPECT_EQ(r.with(1.1, 2, false), r.with(1.1, 2, true));
-    EXPECT_EQ(r.last, 31);
-    EXPECT_NE(r.with(1.1, 1, false), r.with(1.1, 1, true));
-    r.last = 0;
-    EXPECT_NE(r.with(0.5, 2, false), r.with(0.5, 2, true));
-    EXPECT_EQ(r.last, 15); // steps 1 .. 31 are at 0, 1/30, ..., 1
-    EXPECT_EQ(r.with(0, 2, false), r.with(1.1, 0, false));
+        training_settings settings = cloud::settings(31);
+        settings.validation_until = until;
+        looking_on look([&](const training_state *, const training_report *report, looking_on *) {
+            if (report->validating) last = report->iterations;
+        });
+        trained state(c);
+        state.train_on(c.views, settings, &look.observer);
+        return trained::read(state.state.gaussians);
+    };
+    EXPECT_EQ(with(1.1, 2, false), with(1.1, 2, true));
+    EXPECT_EQ(last, 31);
+    EXPECT_NE(with(1.1, 1, false), with(1.1, 1, true));
+    last = 0;
+    EXPECT_NE(with(0.5, 2, false), with(0.5, 2, true));
+    EXPECT_EQ(last, 15); // steps 1 .. 31 are at 0, 1/30, ..., 1
+    EXPECT_EQ(with(0, 2, false), with(1.1, 0, false));
 }
 
 // The validation view shows stripes: training learns nothing that they confirm.
@@ -165,7 +157,7 @@ struct noise_run {
         settings.teachers = teachers;
         trained run(c);
         training_state &state = run.state;
-        const training_observer observer = {look, this, 1, &end, nullptr, nullptr};
+        const training_observer observer = {look, this, 1, &end, nullptr};
         for (bool stopped = true; stopped;) {
             run.train_on(c.views, settings, &observer);
             stopped = run.report.stopped;

@@ -138,7 +138,7 @@ static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM]
 }
 
 // The frame's picture and the photograph side by side.
-static bool write_pictures(const evaluation *e, size_t i, fault *why) {
+static bool write_pictures(evaluation *e, size_t i, fault *why) {
     char path[PATH_ROOM];
     image rendered;
     if (!path_of_pictures(e, i, path, why) || !frame_picture(&e->color, &rendered, why)) return false;

@@ -101,9 +101,8 @@ static void print_plan(const train_run *run, int ranks) {
         printf("plan       %lld iteration%s", (long long)s->iterations, s->iterations == 1 ? "" : "s");
     printf(", %lld view%s per step, density control %s", (long long)s->batch, s->batch == 1 ? "" : "s",
            density_method_of(s->density.kind)->name);
-    for (int i = 0; i < s->resolutions.count; i++)
-        printf(", 1/%d of the size until %g%%", s->resolutions.phase[i].factor,
-               s->resolutions.phase[i].percent);
+    if (s->resolutions.percent > 0)
+        printf(", 1/%d of the size until %g%%", s->resolutions.factor, s->resolutions.percent);
     printf("\n");
     if (strcmp(gs_backend(), "simt") == 0) print_cpu_time(run);
     fflush(stdout);
@@ -122,10 +121,8 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
-    if (run->state.place.given_up > 0)
-        printf(
-            "           a longer run was given up after %lld iterations, by validation views (--validate 0 goes on)\n",
-            (long long)run->state.place.given_up);
+    if (run->state.place.first_seconds > 0 && run->state.place.ended > 0)
+        printf("           a longer run was given up, by validation views (--validate 0 goes on)\n");
     else if (run->state.place.ended > 0)
         printf(
             "           ended early: from iteration %lld on, validation views gained under 0.15 of what training "
@@ -474,10 +471,8 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
     const training_place place = {r->group, run->way};
-    r->shown = (shown_views){.views = run->split.views,
-                             .pictures = r->cached ? &r->cache : NULL,
-                             .policy = run->settings.policy,
-                             .batch = run->settings.batch};
+    r->shown = (shown_views){
+        .views = run->split.views, .pictures = r->cached ? &r->cache : NULL, .policy = run->settings.policy};
     memcpy(r->shown.background, run->options->recipe.background, sizeof r->shown.background);
     return (run->options->resume ? resume(run, &place, why) : start(run, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);
@@ -497,11 +492,6 @@ static bool observe(void *context, const training_state *state, const training_r
     return !r->page || live_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
-// The `warn` of training_observer.
-static void warn(void *context, const char *text) {
-    if (is_first(context)) fprintf(stderr, "dsplat: warning: %s\n", text);
-}
-
 // Trains until the end, or until a signal requests a stop.
 static bool iterate(rank_run *r, fault *why) {
     train_run *const run = r->run;
@@ -510,8 +500,7 @@ static bool iterate(rank_run *r, fault *why) {
         .context = r,
         .interval = common_divisor(run_log_interval(&run->log), run->checkpoint.interval),
         .wants = r->page ? page_wants : NULL,
-        .end = stop_request_flag(),
-        .warn = warn};
+        .end = stop_request_flag()};
     run->settings.name = "training";
     if (is_first(r)) print_plan(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise train.c has, before the ranks

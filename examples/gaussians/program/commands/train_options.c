@@ -86,7 +86,7 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION(
             "resolutions", &o->resolutions,
             .help =
-                "train on smaller pictures first: 4:20,2:50 means 1/4 of the size until 20% of the run, 1/2 until 50%; auto; none"),
+                "train on smaller pictures first: 2:50 means 1/2 of the size until 50% of the run; auto; none"),
         OPTION("teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
                .help = "scenes whose pictures teach a last one, where training ends early; 0: none"),
         OPTION("schedule", &o->schedule,

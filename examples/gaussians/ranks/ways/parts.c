@@ -25,10 +25,6 @@ void *parts_open(ranks *group) {
     DEVICE_CHECK(cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
     for (int j = 0; j < MOST_OWN; j++)
         DEVICE_CHECK(cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
-    for (int k = 0; k <= MOST_CUT; k++) {
-        rendering *const r = &s->renderings[k];
-        DEVICE_CHECK(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
-    }
     return s;
 }
 
@@ -43,7 +39,6 @@ void parts_close(void *kept) {
         device_buffer *const of_part[] = {&r->image, &r->splat_grad.own, &r->d_color, &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         gs_view_free(&(gs_view){.memory = r->memory}, NULL);
-        cudaFreeHost(r->known_lengths);
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
@@ -390,19 +385,17 @@ static bool settle_lists(parts *s, own_part *part) {
 static bool divide_as_whole(parts *s) {
     const int values = 2 * s->batch->views; // of each view: pairs and the longest list, of its rows here
     int64_t own[2 * GS_MAX_VIEWS] = {0}, all[RANKS_MAX * 2 * GS_MAX_VIEWS];
+    list_lengths known[MOST_CUT];
     for (int k = 0; is_cut(s, k); k++) {
-        rendering *const in = s->own[k].in;
-        list_lengths *const lengths = reserve(s, &in->lengths, sizeof *lengths);
+        list_lengths *const lengths = reserve(s, &s->own[k].in->lengths, sizeof *lengths);
         if (!lengths) return false;
         GS_CHECK(libgs_list_lengths(&s->own[k].view, lengths, s->stream));
-        DEVICE_CHECK(
-            cudaMemcpyAsync(in->known_lengths, lengths, sizeof *lengths, cudaMemcpyDeviceToHost, s->stream));
     }
     if (!ranks_wait(s->group, s->stream)) return false;
     for (int k = 0; is_cut(s, k); k++) {
-        const list_lengths *const lengths = s->own[k].in->known_lengths;
+        device_download(&known[k], s->own[k].in->lengths.memory, sizeof *known);
         int64_t *const of_view = own + 2 * s->own[k].part.view;
-        of_view[0] = lengths->isects, of_view[1] = lengths->longest;
+        of_view[0] = known[k].isects, of_view[1] = known[k].longest;
     }
     if (!ranks_tell_numbers(s->group, values, own, all, s->travel)) return false;
     for (int k = 0; is_cut(s, k); k++) {
@@ -411,7 +404,7 @@ static bool divide_as_whole(parts *s) {
             const int64_t *const theirs = all + r * values + 2 * s->own[k].part.view;
             pairs += theirs[0], longest = theirs[1] > longest ? theirs[1] : longest;
         }
-        GS_CHECK(libgs_divide_lists(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
+        GS_CHECK(libgs_divide_lists(&s->own[k].view, &known[k], pairs, longest));
     }
     return true;
 }

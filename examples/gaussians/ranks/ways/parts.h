@@ -119,7 +119,6 @@ typedef struct rendering {
     gs_view_memory memory;   // of the lists
     gs_tile_ranges division; // of the last time: how the blend divided the work
     device_buffer lengths;
-    list_lengths *known_lengths; // pinned
 } rendering;
 
 // What this rank renders.
