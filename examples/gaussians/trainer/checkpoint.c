@@ -334,7 +334,7 @@ static bool header_is_right(const checkpoint_header *header) {
           (place->scenes == 0 || place->ended > 0) && learning_curve_is_possible(&header->learning) &&
           place->steps >= 0 && place->steps <= place->views && header->averaged >= 0 &&
           header->averaged <= place->steps && header->exposures >= 0 && header->exposures <= MAX_VIEWS &&
-          header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_NEIGHBOURS &&
+          header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_IN_ORDER &&
           header->settings_bytes <= MAX_SETTINGS && header->poses >= 0 && header->poses <= MAX_VIEWS))
         return false;
     for (int i = 0; i < SCENES; i++)

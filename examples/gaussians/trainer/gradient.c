@@ -112,19 +112,22 @@ bool exposures_open(trainer *t, fault *why) {
     if (t->state->exposures == 0) return true;
     t->log_gains = malloc(views * sizeof *t->log_gains);
     if (!t->log_gains) return fail(why, "no memory for %zu views", views);
-    t->near = malloc(views * sizeof *t->near);
-    t->near_of = malloc(views * sizeof *t->near_of);
-    if (!t->near || !t->near_of) return fail(why, "no memory for %zu views", views);
-    if (!neighbours_choose(t->source.views, views, t->near, t->near_of, why)) return false;
-    t->near_device = device_allocate(views * sizeof *t->near);
-    device_upload(t->near_device, t->near, views * sizeof *t->near);
+    for (int i = 0; i < 2; i++) {
+        exposure_grouping *const g = &t->groupings[i];
+        g->near = malloc(views * sizeof *g->near);
+        g->of = malloc(views * sizeof *g->of);
+        if (!g->near || !g->of) return fail(why, "no memory for %zu views", views);
+        if (!neighbours_choose(t->source.views, views, i == 1, g->near, g->of, why)) return false;
+    }
+    t->grouping = &t->groupings[t->state->exposed == EXPOSURE_IN_ORDER];
+    t->near_device = device_allocate(views * sizeof *t->grouping->near);
+    device_upload(t->near_device, t->grouping->near, views * sizeof *t->grouping->near);
     return true;
 }
 
 void exposures_close(trainer *t) {
     device_free(t->near_device);
-    free(t->near);
-    free(t->near_of);
+    for (int i = 0; i < 2; i++) free(t->groupings[i].near), free(t->groupings[i].of);
     free(t->log_gains);
 }
 
@@ -145,13 +148,13 @@ static double sureness(double f, double free_between, double free_within) {
 }
 
 // The mean of all gains is 0. take: takes from the gains what neighbours have in the mean.
-static gain_spread measure_spread(const trainer *t, bool take) {
+static gain_spread measure_spread(const trainer *t, const exposure_grouping *by, bool take) {
     const int64_t views = views_in_use(t);
     double between = 0, within = 0;
     int64_t groups = 0;
     for (int64_t first = 0, count; first < views; first += count, groups++) {
-        const int32_t *const near = t->near + first;
-        count = t->near_of[near[0]].count;
+        const int32_t *const near = by->near + first;
+        count = by->of[near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
             double mean = 0;
             for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k];
@@ -182,20 +185,29 @@ void exposures_settle(trainer *t) {
                            : training_passed(place->at, place->at - place->before, every);
     if (state->exposures == 0 || !now) return;
     device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
-    const gain_spread spread = measure_spread(t, false);
-    if (first) state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
+    gain_spread spread = measure_spread(t, t->grouping, false);
+    if (first) {
+        const gain_spread in_order = measure_spread(t, &t->groupings[1], false);
+        state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
+        if (in_order.alike > fmax(spread.alike, least_sure)) {
+            state->exposed = EXPOSURE_IN_ORDER, spread = in_order;
+            t->grouping = &t->groupings[1];
+        }
+    }
     const bool together = state->exposed == EXPOSURE_TOGETHER;
     if ((together ? spread.all : spread.within) < least_spread) {
         training_state_close_exposures(state);
         state->learning.count = 0; // validation views had gains too
     } else if (first && !together) {
-        measure_spread(t, true);
-        device_upload(state->exposure, t->log_gains, (size_t)state->exposures * sizeof *t->log_gains);
+        const size_t count = (size_t)state->exposures;
+        measure_spread(t, t->grouping, true);
+        device_upload(state->exposure, t->log_gains, count * sizeof *t->log_gains);
+        device_upload(t->near_device, t->grouping->near, count * sizeof *t->grouping->near);
     }
 }
 
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums) {
-    const neighbours *const near = &t->near_of[of->index[v]];
+    const neighbours *const near = &t->grouping->of[of->index[v]];
     gs_exposure_group group = {t->near_device + near->first, near->count, near->place};
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)

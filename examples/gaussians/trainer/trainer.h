@@ -143,6 +143,11 @@ typedef struct frame_gradient {
     device_buffer splats, splat_grad, mean2d;
 } frame_gradient;
 
+typedef struct exposure_grouping {
+    neighbours *of; // [views]; NULL: colours are not corrected
+    int32_t *near;  // [views]: their order
+} exposure_grouping;
+
 struct trainer {
     training_state *state;
     ranks *group; // the state's, and so the way
@@ -164,10 +169,10 @@ struct trainer {
     frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer teacher_pixels;
     target_view taught[GS_MAX_VIEWS];
-    // Of corrected colours, [views]; NULL: they are not corrected.
-    neighbours *near_of;
-    int32_t *near, *near_device;            // the order of the groups
-    float (*log_gains)[GS_EXPOSURE_VALUES]; // scratch
+    exposure_grouping groupings[2];         // of corrected colours: by place, in the order of the data
+    const exposure_grouping *grouping;      // the one in use
+    int32_t *near_device;                   // its near
+    float (*log_gains)[GS_EXPOSURE_VALUES]; // [views]: scratch
     double started;
     training_report report;
 };

@@ -138,8 +138,14 @@ typedef struct run_place {
 } run_place;
 
 // Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
-// so the scene can show it, in views that are not photographed too: then those of neighbours.
-typedef enum exposure_rule { EXPOSURE_FIRST, EXPOSURE_TOGETHER, EXPOSURE_NEIGHBOURS } exposure_rule;
+// so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
+// the data.
+typedef enum exposure_rule {
+    EXPOSURE_FIRST,
+    EXPOSURE_TOGETHER,
+    EXPOSURE_NEIGHBOURS,
+    EXPOSURE_IN_ORDER
+} exposure_rule;
 
 enum { TEACHERS_MOST = 4 };
 

@@ -607,9 +607,10 @@ static void sort_along(const cover *c, keyed_view *of, int64_t count) {
     qsort(of, (size_t)count, sizeof *of, by_key);
 }
 
+// c: NULL for the order as it is.
 static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count, neighbours *of) {
     if (count > NEIGHBOURS_MOST) {
-        sort_along(c, all + first, count);
+        if (c) sort_along(c, all + first, count);
         divide(c, all, first, count / 2, of);
         divide(c, all, first + count / 2, count - count / 2, of);
         return;
@@ -617,14 +618,15 @@ static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count
     for (int64_t i = 0; i < count; i++) of[all[first + i].view] = (neighbours){first, count, i};
 }
 
-bool neighbours_choose(const target_view *views, size_t count, int32_t *order, neighbours *of, fault *why) {
+bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
+                       fault *why) {
     cover c = {.views = views, .count = count, .feature = malloc(count * sizeof *c.feature)};
     keyed_view *const all = malloc(count * sizeof *all);
     const bool done = c.feature && all;
     int64_t used = 0, alone = (int64_t)count;
     if (done) find_features(&c);
     for (size_t v = 0; done && v < count; v++) all[views[v].validates ? --alone : used++].view = (int32_t)v;
-    if (done) divide(&c, all, 0, used, of);
+    if (done) divide(in_order ? NULL : &c, all, 0, used, of);
     for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
     for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;
     free(all);

@@ -203,8 +203,9 @@ typedef struct neighbours {
 } neighbours;
 
 // Divides the views by the positions and directions of their cameras, in the units above, into pairs and threes that are
-// near each other: halves, again and again, across the axis of the largest spread. Validation views are alone, the last of
-// the order. order, of: [count].
-bool neighbours_choose(const target_view *views, size_t count, int32_t *order, neighbours *of, fault *why);
+// near each other: halves, again and again, across the axis of the largest spread. in_order: as they are given, instead,
+// as in a video. Validation views are alone, the last of the order. order, of: [count].
+bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
+                       fault *why);
 
 C_LINKAGE_END

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gains of photographs: known ones are found and the scene is better for it, small ones are given up, and gains that
-// neighbours tell stay in the scene.
+// neighbours tell, by place or in order, stay in the scene.
 #include "frame.h"
 #include "views.h"
 #include "training_cloud.h"
@@ -16,7 +16,9 @@ using gains = std::array<double, 3>;
 // A small scene, photographs of it from places along a line, whose colours are multiplied, and its own colours forgotten.
 class gallery {
   public:
-    explicit gallery(const std::vector<gains> &log_gains) : pictures(exposed_views), views(exposed_views) {
+    // stride: the v-th photograph is from the v * stride-th place, in turns.
+    explicit gallery(const std::vector<gains> &log_gains, int stride = 1)
+        : pictures(exposed_views), views(exposed_views) {
         fault why;
         EXPECT_TRUE(scene_open(&truth, 24, 1, &why)) << why.text;
         std::mt19937 random(3);
@@ -31,7 +33,7 @@ class gallery {
             truth.opacity_logit[i] = 2;
         }
         for (int v = 0; v < exposed_views; v++) {
-            const camera_and_picture seen(truth, v);
+            const camera_and_picture seen(truth, v * stride % exposed_views);
             image &picture = pictures[size_t(v)];
             EXPECT_TRUE(image_open(&picture, exposed_width, exposed_height, 3, &why)) << why.text;
             for (size_t i = 0; i < 3 * exposed_width * exposed_height; i++)
@@ -173,18 +175,18 @@ TEST(Exposures, ThatDifferLittleAreGivenUp) {
     EXPECT_EQ(with.measured, (last - 59) / 12 + 1) << "they began anew after 54";
 }
 
-// A drift with the photographs' places, of which neighbours have the same in the mean.
-TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
+// A drift with the photographs' order, or with their places, of which neighbours have the same in the mean.
+void expect_a_drift_to_stay(bool in_order) {
     std::vector<gains> drift(exposed_views);
     for (size_t v = 0; v < exposed_views; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
-    gallery of(drift);
+    gallery of(drift, in_order ? 5 : 1);
     const learned with = learn(of, true);
-    ASSERT_EQ(with.rule, EXPOSURE_NEIGHBOURS);
+    ASSERT_EQ(with.rule, in_order ? EXPOSURE_IN_ORDER : EXPOSURE_NEIGHBOURS);
     ASSERT_GT(with.exposures, 0);
     std::vector<int32_t> order(exposed_views);
     std::vector<neighbours> near(exposed_views);
     fault why;
-    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, order.data(), near.data(), &why))
+    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, in_order, order.data(), near.data(), &why))
         << why.text;
     for (size_t v = 0; v < exposed_views; v++) {
         double sum = 0;
@@ -193,6 +195,14 @@ TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
         EXPECT_NEAR(sum, 0, 1e-6) << v;
         EXPECT_LT(std::abs(with.log_gains[v][0]), 0.1) << v;
     }
+}
+
+TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
+    expect_a_drift_to_stay(false);
+}
+
+TEST(Exposures, WhatTheOrderTellsStaysInTheScene) {
+    expect_a_drift_to_stay(true);
 }
 
 } // namespace

@@ -61,7 +61,7 @@ TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     std::vector<int32_t> order(20);
     std::vector<neighbours> of(20);
     fault why;
-    ASSERT_TRUE(neighbours_choose(views.data(), 20, order.data(), of.data(), &why)) << why.text;
+    ASSERT_TRUE(neighbours_choose(views.data(), 20, false, order.data(), of.data(), &why)) << why.text;
     EXPECT_EQ(std::set<int32_t>(order.begin(), order.end()).size(), 20u);
     EXPECT_TRUE(order[18] + order[19] == 15 && (order[18] == 4 || order[19] == 4));
     for (size_t v = 0; v < 20; v++) {
