@@ -120,7 +120,9 @@ def empty(shape, like, dtype=torch.float32):
 
 
 def gradient_like(tensor):
-    return None if tensor is None else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    if tensor is None or tensor.is_contiguous():
+        return tensor if tensor is None else torch.empty_like(tensor)
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 def is_plain(tensor):

@@ -201,6 +201,10 @@ class DensityControl(unittest.TestCase):
                 if "Ks" in names:
                     self.assertLess(relative(s["Ks"].grad[:, :2, 2], grad.sum(1)), 1e-2)
             self.assertLess(relative(*absolute), 1e-5)
+            colors, _, meta = render(s, absgrad=True)
+            meta["means2d"].retain_grad()
+            colors[:, 16, 20].sum().backward()  # of one pixel absolute values are those of the sum
+            self.assertLess(relative(meta["means2d"].absgrad, meta["means2d"].grad.abs()), 1e-4)
 
     def test_meta_is_a_dictionary(self):
         """Also of the entries that are made when they are asked for."""
