@@ -23,10 +23,10 @@ TEST_F(Colmap, ReadsBinaryAndTextAlike) {
     for (const bool text : {false, true}) {
         write_model(text);
         ASSERT_TRUE(list()) << why.text;
-        EXPECT_EQ(names(), (std::vector<std::string>{"a name with spaces.png", "a/c.png", "b.png"}));
-        EXPECT_EQ(lens_of(1), (std::vector<double>{7, 5, 0, 9, 8, 3, 2, 0, 0, 0, 0, 0, 0}));
-        EXPECT_EQ(lens_of(2), (std::vector<double>{640, 480, 0, 500, 510, 320.5, 240.25, 0.1, -0.02, 1e-3,
-                                                   1.0 / 3, 0, 0}));
+        EXPECT_EQ(names(), (texts{"a name with spaces.png", "a/c.png", "b.png"}));
+        EXPECT_EQ(lens_of(1), (numbers{7, 5, 0, 9, 8, 3, 2, 0, 0, 0, 0, 0, 0}));
+        EXPECT_EQ(lens_of(2),
+                  (numbers{640, 480, 0, 500, 510, 320.5, 240.25, 0.1, -0.02, 1e-3, 1.0 / 3, 0, 0}));
         ASSERT_EQ(listed.point_count, 2u);
         std::string bytes;
         for (size_t i = 0; i < 3; i++) {
@@ -95,7 +95,7 @@ TEST_F(Colmap, ReadsTracksWhereTheyAreWanted) {
 TEST_F(Colmap, ReadsTheCameraModels) {
     const struct {
         int32_t model;
-        std::vector<double> parameters, expected;
+        numbers parameters, expected;
     } models[] = {{0, {10, 4, 3}, {8, 6, 0, 10, 10, 4, 3, 0, 0, 0, 0, 0, 0}},
                   {1, {10, 11, 4, 3}, {8, 6, 0, 10, 11, 4, 3, 0, 0, 0, 0, 0, 0}},
                   {2, {10, 4, 3, .1}, {8, 6, 0, 10, 10, 4, 3, .1, 0, 0, 0, 0, 0}},
@@ -171,7 +171,7 @@ TEST_F(Colmap, ReadsTextByHand) {
     write_bytes(images_txt, "1 1 0 0 0 0 0 1 1 a.png \r\n\r\n\n# more\n2 1 0 0 0 0 0 2 1 b.png\n1 2 -1\n");
     write_bytes(points_txt, "18446744073709551615 1 2 3 4 5 6 -1");
     ASSERT_TRUE(list()) << why.text;
-    EXPECT_EQ(names(), (std::vector<std::string>{"a.png", "b.png"}));
+    EXPECT_EQ(names(), (texts{"a.png", "b.png"}));
     EXPECT_EQ(listed.views[1].translation[2], 2.0);
     EXPECT_EQ(listed.point_count, 1u);
 }

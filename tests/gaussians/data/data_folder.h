@@ -8,6 +8,9 @@
 #include "formats/scene_bytes.h"
 #include "transforms.h"
 
+using texts = std::vector<std::string>;
+using numbers = std::vector<double>;
+
 // ---- transforms.json
 
 // The camera's right, up and back, and where it stands.
@@ -27,7 +30,7 @@ inline std::string frame(const std::string &name, const std::string &pose = stra
     return "{\"file_path\":\"" + name + "\",\"transform_matrix\":" + pose + quoted(more) + "}";
 }
 // keys: before the frames
-inline std::string document(const std::string &keys, const std::vector<std::string> &frames) {
+inline std::string document(const std::string &keys, const texts &frames) {
     std::string json = quoted("{" + keys + ",'frames':[");
     for (const std::string &one : frames) json += one + (&one == &frames.back() ? "" : ",");
     return json + "]}";
@@ -98,7 +101,7 @@ class Data : public testing::Test {
         write_ramp("b.png", 8, 6, 20, channels);
         write_ramp("a.png", 7, 5, 40, channels);
     }
-    void touch(const std::vector<std::string> &names) {
+    void touch(const texts &names) {
         for (const std::string &name : names) write_bytes(folder / name, "");
     }
     void gone(const std::string &name) { std::filesystem::remove_all(folder / name); }
@@ -136,14 +139,14 @@ class Data : public testing::Test {
         return list();
     }
     // Width, height, whether it is a fisheye, and the parameters of a lens that is listed.
-    std::vector<double> lens_of(size_t view) {
+    numbers lens_of(size_t view) {
         lens &l = listed.views[view].optics;
-        std::vector<double> out = {double(l.width), double(l.height), double(l.fisheye)};
+        numbers out = {double(l.width), double(l.height), double(l.fisheye)};
         for (const lens_parameter &p : lens_parameters) out.push_back(*lens_value(&l, &p));
         return out;
     }
-    std::vector<std::string> names() {
-        std::vector<std::string> out;
+    texts names() {
+        texts out;
         for (size_t i = 0; i < listed.view_count; i++) out.push_back(listed.views[i].name);
         for (size_t i = 0; i < got.view_count; i++) out.push_back(got.views[i].name);
         return out;

@@ -15,7 +15,7 @@ class Dataset : public Data {
             text += view.mask[k] == 255 ? '1' : view.mask[k] == 0 ? '0' : '?';
         return text;
     }
-    void expect_camera(size_t i, const std::vector<double> &expected) {
+    void expect_camera(size_t i, const numbers &expected) {
         const gs_camera &c = got.views[i].camera;
         const float values[] = {float(c.width), float(c.height), c.fx, c.fy, c.cx, c.cy};
         expect_values(values, expected, 1e-6);
@@ -37,7 +37,7 @@ float ramp(int x, int y) {
 TEST_F(Dataset, LoadsPicturesByName) {
     write_all();
     ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(names(), (std::vector<std::string>{"a.png", "b.png"}));
+    EXPECT_EQ(names(), (texts{"a.png", "b.png"}));
     expect_size(0, 7, 5);
     expect_camera(0, {7, 5, 9, 8, 3, 2});
     EXPECT_EQ(got.views[0].picture.pixels[0], 40);
@@ -67,7 +67,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     write_all();
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
-        const std::vector<std::string> all = names();
+        const texts all = names();
         const gs_camera a = got.views[0].camera, b = got.views[1].camera;
         dataset_options options = options_of(downscale);
         options.wanted = dataset_no_picture;
@@ -200,7 +200,7 @@ TEST_F(Dataset, SkipsViewsWithoutAPicture) {
     gone("images/a.png");
     std::filesystem::create_directories(folder / "images/a.png"); // is no picture
     ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(names(), std::vector<std::string>{"b.png"});
+    EXPECT_EQ(names(), texts{"b.png"});
     EXPECT_EQ(said, says("1 of 2 views have no picture and are skipped (the first: 'a.png')"));
     // Also of cameras without pictures, so that views have one number; but with none at all they are the model's. Tracks
     // keep the views that stay.
@@ -219,7 +219,7 @@ TEST_F(Dataset, FindsPicturesByOtherNamesAndInOtherFolders) {
     const auto move = [&](const std::string &from, const std::string &to) {
         std::filesystem::rename(folder / from, folder / to);
     };
-    const auto found = [&](const std::string &in, const std::vector<std::string> &expected) {
+    const auto found = [&](const std::string &in, const texts &expected) {
         ASSERT_TRUE(load(1)) << why.text;
         EXPECT_EQ(got.picture_folder, in);
         EXPECT_EQ(names(), expected);
@@ -453,7 +453,7 @@ TEST_F(Dataset, MorePicturesThanMemoryHolds) {
 // ---- near planes
 
 // Cameras along the x axis, which are turned.
-float near_plane_of(const std::vector<double> &places) {
+float near_plane_of(const numbers &places) {
     std::vector<std::pair<double, gs_camera>> views(places.size());
     const float turn[9] = {0, 0, 1, 0, 1, 0, -1, 0, 0};
     for (size_t i = 0; i < places.size(); i++) {
@@ -464,8 +464,8 @@ float near_plane_of(const std::vector<double> &places) {
     for (const auto &view : views) EXPECT_EQ(view.second.near_plane, views[0].second.near_plane);
     return views[0].second.near_plane;
 }
-std::vector<double> row(int count, double distance) {
-    std::vector<double> out;
+numbers row(int count, double distance) {
+    numbers out;
     for (int i = 0; i < count; i++) out.push_back(distance * i);
     return out;
 }
@@ -473,7 +473,7 @@ std::vector<double> row(int count, double distance) {
 TEST(NearPlane, IsHalfTheDistanceToTheNextCamera) {
     for (double unit : {1e-12, 1.0, 1e6}) {
         EXPECT_NEAR(near_plane_of(row(101, unit)) / unit, 0.5, 1e-5);
-        std::vector<double> few = row(101, unit);
+        numbers few = row(101, unit);
         for (size_t i = 0; i < 50; i++) few[2 * i] = few[2 * i + 1]; // most have another beside them
         few.push_back(500 * unit);
         EXPECT_NEAR(near_plane_of(few) / unit, 445.098 / 100000, 1e-6);

@@ -13,7 +13,7 @@ class Transforms : public Data {
         ASSERT_TRUE(list(document("'camera_angle_x':1", {frame("a", pose)}))) << why.text;
     }
     // Where the only camera sees a world point.
-    void expect_seen(const Vector &world, const std::vector<double> &expected) {
+    void expect_seen(const Vector &world, const numbers &expected) {
         Vector seen;
         const dataset_view &view = listed.views[0];
         for (size_t row = 0; row < 3; row++) {
@@ -32,12 +32,10 @@ TEST_F(Transforms, ReadsInstantNgp) {
         << why.text;
     EXPECT_EQ(said, "");
     EXPECT_EQ(listed.point_count, 0u);
-    EXPECT_EQ(names(), (std::vector<std::string>{"images/a.jpg", "images/b.jpg"}));
+    EXPECT_EQ(names(), (texts{"images/a.jpg", "images/b.jpg"}));
     // fl_x wins over the angle; the first has its own w, fl_x, k1, k3, k4.
-    EXPECT_EQ(lens_of(0),
-              (std::vector<double>{70, 60, 0, 50, 101, 40, 30.5, 0, -0.2, 0.01, 0.02, 0.3, -0.4}));
-    EXPECT_EQ(lens_of(1),
-              (std::vector<double>{80, 60, 0, 100.5, 101, 40, 30.5, 0.1, -0.2, 0.01, 0.02, 0, 0}));
+    EXPECT_EQ(lens_of(0), (numbers{70, 60, 0, 50, 101, 40, 30.5, 0, -0.2, 0.01, 0.02, 0.3, -0.4}));
+    EXPECT_EQ(lens_of(1), (numbers{80, 60, 0, 100.5, 101, 40, 30.5, 0.1, -0.2, 0.01, 0.02, 0, 0}));
     EXPECT_FALSE(listed.views[0].held_out || listed.views[1].held_out);
 }
 
@@ -47,8 +45,7 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
     const std::string json = document("'fl_x':50,'ply_file_path':'./p.ply','applied_transform':[[0,1,0,0],"
                                       "[1,0,0,0],[0,0,-1,0]]",
                                       {frame("a.png")});
-    const auto colored = [](const std::string &type, const std::vector<std::string> &names,
-                            const std::string &row) {
+    const auto colored = [](const std::string &type, const texts &names, const std::string &row) {
         std::string header = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\n"
                              "property float z\n";
         for (const std::string &name : names) header += "property " + type + " " + name + "\n";
@@ -60,10 +57,10 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
         "nx\nproperty double y\nproperty double z\nproperty char q\nend_header\n"));
     binary.put(1.5).put(int16_t(7)).put(-2.0).put(3.0).put(int8_t(-1));
     binary.put(4.0).put(int16_t(7)).put(5.0).put(6.0).put(int8_t(-1));
-    const std::vector<std::string> diffuse = {"diffuse_red", "diffuse_green", "diffuse_blue"};
+    const texts diffuse = {"diffuse_red", "diffuse_green", "diffuse_blue"};
     const struct {
         std::string ply;
-        std::vector<double> color; // of the second
+        numbers color; // of the second
     } rows[] = {{ply_of_points("ascii", "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n"), {0, 255, 1}},
                 {binary.text, {128, 128, 128}},
                 {colored("uchar", diffuse, "9 8 7"), {9, 8, 7}},
@@ -87,7 +84,7 @@ TEST_F(Transforms, ReadsFisheyes) {
     const std::string lens = "'fl_x':50,'w':80,'h':60,'k1':0.1,'k2':0.01,'k3':0.02,'k4':0.03,";
     for (const char *name : {"'camera_model':'OPENCV_FISHEYE'", "'is_fisheye':true"}) {
         ASSERT_TRUE(list(document(lens + name, {frame("a")}))) << why.text;
-        const std::vector<double> got_lens = lens_of(0);
+        const numbers got_lens = lens_of(0);
         expect_values(got_lens.data(), {80, 60, 1, 50});
         expect_values(&got_lens[7], {0.1, 0.01, 0, 0, 0.02, 0.03});
     }
@@ -146,7 +143,7 @@ TEST_F(Transforms, ReadsBlender) {
     write_bytes(folder / "transforms_test.json", document("'camera_angle_x':0.5", {frame("./test/r_0")}));
     write_bytes(folder / "transforms.json", "this is not read");
     ASSERT_TRUE(load(1, {1, 1, 0})) << why.text;
-    EXPECT_EQ(names(), (std::vector<std::string>{"test/r_0.png", "train/r_0.png", "train/r_1.png"}));
+    EXPECT_EQ(names(), (texts{"test/r_0.png", "train/r_0.png", "train/r_1.png"}));
     EXPECT_TRUE(got.views[0].held_out && got.is_object);
     EXPECT_FALSE(got.views[1].held_out || got.views[2].held_out);
     EXPECT_EQ(got.views[0].camera.width, 4); // sizes differ
@@ -219,7 +216,7 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
                             frame("images/b\\\"c.jpg", straight, ",'k1':0,'k2':0,'p1':0,'p2':0")})))
         << why.text;
     reconstruction first = listed;
-    const std::vector<std::vector<double>> lenses = {lens_of(0), lens_of(1)};
+    const std::vector<numbers> lenses = {lens_of(0), lens_of(1)};
     listed = {};
     char file_names[2][8] = {"a.jpg", "b\"c.jpg"}, mask[] = "images/m.png";
     std::vector<dataset_view> views(first.views, first.views + 2);

@@ -6,13 +6,18 @@
 
 namespace readers_test {
 
-// What a file holds: the first values of each array, opacities and degree 0 as colours.
+// What a file holds: the first values of each array, opacities, degree 0 as colours, and higher degrees.
+using list = std::vector<double>;
 struct values {
-    int64_t count = 1;
-    int sh_degree = 0;
-    bool antialias = false;
-    std::vector<double> mean, log_scale, quaternion, opacity, color, rest = {};
+    int64_t count;
+    int sh_degree;
+    bool antialias;
+    list mean, log_scale, quaternion, opacity, color, rest;
 };
+values holds(int64_t count, int sh_degree, bool antialias, list mean, list log_scale, list quaternion,
+             list opacity, list color, list rest = {}) {
+    return {count, sh_degree, antialias, mean, log_scale, quaternion, opacity, color, rest};
+}
 struct file_case {
     std::string name, bytes;
     values expected;
@@ -73,8 +78,8 @@ void add_ply(std::vector<file_case> *cases) {
             if (i < names.size()) mixed.put(float(100 * vertex) + float(names.size() - 1 - i));
         }
     mixed.put(uint8_t(1)).put(int32_t(0));
-    values two = {
-        2, 0, false, {0, 1, 2, 100, 101, 102}, {7, 8, 9, 107}, {10, 11, 12, 13, 110, 111, 112, 113}, {}, {}};
+    values two = holds(2, 0, false, {0, 1, 2, 100, 101, 102}, {7, 8, 9, 107},
+                       {10, 11, 12, 13, 110, 111, 112, 113}, {}, {});
     cases->push_back({"a.ply", mixed.text, two, 5});
 
     // Doubles, whole numbers and text are read as the floats nearest to them.
@@ -91,14 +96,8 @@ void add_ply(std::vector<file_case> *cases) {
             rows.put(numbers[k % 14]);
         text += std::to_string(numbers[k % 14]) + (k == 13 ? "\n" : " ");
     }
-    two = {2,
-           0,
-           false,
-           {1.5, -2, double(4500000.125f), 1.5},
-           {-3, -2, -1, -3},
-           {1, 0, -7, 0, 1, 0, -7, 0},
-           {1 / (1 + std::exp(-0.1))},
-           {}};
+    two = holds(2, 0, false, {1.5, -2, double(4500000.125f), 1.5}, {-3, -2, -1, -3},
+                {1, 0, -7, 0, 1, 0, -7, 0}, {1 / (1 + std::exp(-0.1))}, {});
     cases->push_back({"a.ply", wide + rows.text, two});
     cases->push_back({"a.ply", ascii + "end_header\n" + text, two, 9});
 
@@ -109,44 +108,24 @@ void add_ply(std::vector<file_case> *cases) {
     Bytes bytes;
     bytes.put(header).put(1.0f).put(2.0f).put(3.0f).put(std::string("\xff\x00\x80", 3));
     for (int k = 6; k < 14; k++) bytes.put(float(k));
-    cases->push_back({"a.ply",
-                      bytes.text,
-                      {1,
-                       0,
-                       false,
-                       {1, 2, 3},
-                       {7, 8, 9},
-                       {10, 11, 12, 13},
-                       {1 / (1 + std::exp(-6.0))},
-                       {1, 0, 128 / 255.0}}});
+    cases->push_back({"a.ply", bytes.text,
+                      holds(1, 0, false, {1, 2, 3}, {7, 8, 9}, {10, 11, 12, 13}, {1 / (1 + std::exp(-6.0))},
+                            {1, 0, 128 / 255.0})});
 }
 
 void add_others(std::vector<file_case> *cases) {
     const double half = std::sqrt(0.5);
-    cases->push_back({"a.splat",
-                      splat_file(),
-                      {2,
-                       0,
-                       false,
-                       {1.5, -2, 0, 1.5, -2, 1},
-                       {0, std::log(0.25), std::log(4)},
-                       {0, 127 / 128.0, 0, -127 / 128.0},
-                       {0.2, 0.2},
-                       {1, 0, 128 / 255.0, 1}}});
-    cases->push_back({"a.splat", "", {0, 0, false, {}, {}, {}, {}, {}}});
+    cases->push_back({"a.splat", splat_file(),
+                      holds(2, 0, false, {1.5, -2, 0, 1.5, -2, 1}, {0, std::log(0.25), std::log(4)},
+                            {0, 127 / 128.0, 0, -127 / 128.0}, {0.2, 0.2}, {1, 0, 128 / 255.0, 1})});
+    cases->push_back({"a.splat", "", holds(0, 0, false, {}, {}, {}, {}, {})});
 
     // All of red's coefficients come first. Files of 2024 have no bounds of colours: 0..1.
     const double step = 8 / 256.0;
-    values packed = {
-        1,
-        1,
-        true,
-        {1, -2, 8 * 1024 / 2047.0},
-        {-5, -1, -1},
-        {half, (511 / 1023.0 - 0.5) * std::sqrt(2), 0, -half},
-        {254.75 / 255},
-        {0.5, 1, 0.2},
-        {128.5 * step - 4, 131.5 * step - 4, 134.5 * step - 4, 4, 132.5 * step - 4, 135.5 * step - 4, -4}};
+    values packed = holds(
+        1, 1, true, {1, -2, 8 * 1024 / 2047.0}, {-5, -1, -1},
+        {half, (511 / 1023.0 - 0.5) * std::sqrt(2), 0, -half}, {254.75 / 255}, {0.5, 1, 0.2},
+        {128.5 * step - 4, 131.5 * step - 4, 134.5 * step - 4, 4, 132.5 * step - 4, 135.5 * step - 4, -4});
     cases->push_back({"a.ply", compressed_file(true, 9), packed});
     packed.sh_degree = 0, packed.rest = {}, packed.color = {0, 1, 0.2};
     cases->push_back({"a.compressed.ply", compressed_file(false, 0), packed});
@@ -155,9 +134,8 @@ void add_others(std::vector<file_case> *cases) {
     // with that half turn: x -> -y, y -> x; the second Gaussian is turned by half about its x before. Coefficients of -y,
     // z, -x: what was of x is now of -y, what was of y of x.
     const gltf_model m = two_gaussians();
-    values mesh = {
-        2, 1, false, {-10, -22, 30, -4, -20, 40}, {}, {half, 0, 0, -half, 0, half, -half, 0}, {0.2, 0.999999},
-        {}};
+    values mesh = holds(2, 1, false, {-10, -22, 30, -4, -20, 40}, {}, {half, 0, 0, -half, 0, half, -half, 0},
+                        {0.2, 0.999999}, {});
     for (const double scale : {2.0, 4.0, 1.0, 0.5, 2.0, 2.0}) mesh.log_scale.push_back(std::log(scale));
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 4; k++)
@@ -173,7 +151,7 @@ void add_others(std::vector<file_case> *cases) {
     const size_t begin = m.json.find("\"translation\""), end = m.json.find("]},{\"mesh\"");
     by_columns.json.replace(begin, end - begin, "\"matrix\":[0,2,0,0,-2,0,0,0,0,0,2,0,10,20,30,1");
     cases->push_back({"a.glb", glb(by_columns), mesh});
-    mesh = {2, 1, false, {-1}, {}, {}, {}, {}}; // no scene: all meshes, as they are
+    mesh = holds(2, 1, false, {-1}, {}, {}, {}, {}); // no scene: all meshes, as they are
     cases->push_back({"a.glb", glb({with(m.json, "'scenes':[{'nodes':[0]}],", ""), m.binary}), mesh});
 }
 
@@ -182,15 +160,8 @@ void add_spz(std::vector<file_case> *cases) {
     const auto expected = [&](bool antialias, double x, double y,
                               double z) { // of the file; y and z are reversed
         const double w = std::sqrt(1 - x * x - y * y - z * z);
-        values e = {1,
-                    1,
-                    antialias,
-                    {1, 2, -3},
-                    {-4, -3, 0},
-                    {w, x, -y, -z},
-                    {0.2},
-                    {},
-                    {0, -0.0625, 0.0625, -0.125, -0.5, 0.5, -1, 0.9375, 0.0078125}}; // y, z, x
+        values e = holds(1, 1, antialias, {1, 2, -3}, {-4, -3, 0}, {w, x, -y, -z}, {0.2}, {},
+                         {0, -0.0625, 0.0625, -0.125, -0.5, 0.5, -1, 0.9375, 0.0078125}); // y, z, x
         for (const int byte : {255, 128, 0})
             e.color.push_back(0.5 + 0.28209479177387814 * (byte / 255.0 - 0.5) / 0.15);
         return e;

@@ -115,26 +115,23 @@ inline std::string splat_file() {
 
 // ---- compressed PLY
 
-inline std::string compressed_header(const std::string &chunks, const std::string &vertices, bool colors,
-                                     int coefficients) {
-    std::string text =
-        "ply\nformat binary_little_endian 1.0\ncomment SplatRenderMode: mip\nelement chunk " + chunks + "\n";
+// One Gaussian; colors: its chunk has bounds of colours.
+inline std::string compressed_file(bool colors, int coefficients) {
+    std::string header =
+        "ply\nformat binary_little_endian 1.0\ncomment SplatRenderMode: mip\nelement chunk 1\n";
     for (const char *bound : {"min_", "max_", "min_scale_", "max_scale_"})
-        for (const char *axis : {"x", "y", "z"}) text += std::string("property float ") + bound + axis + "\n";
+        for (const char *axis : {"x", "y", "z"})
+            header += std::string("property float ") + bound + axis + "\n";
     for (const char *bound : {"min_", "max_"})
         for (const char *channel : {"r", "g", "b"})
-            if (colors) text += std::string("property float ") + bound + channel + "\n";
-    text += "element vertex " + vertices + "\n";
+            if (colors) header += std::string("property float ") + bound + channel + "\n";
+    header += "element vertex 1\n";
     for (const char *word : {"position", "rotation", "scale", "color"})
-        text += std::string("property uint packed_") + word + "\n";
-    if (coefficients > 0) text += "element sh " + vertices + "\n";
-    for (int k = 0; k < coefficients; k++) text += "property uchar f_rest_" + std::to_string(k) + "\n";
-    return text + "end_header\n";
-}
-
-inline std::string compressed_file(bool colors, int coefficients) {
+        header += std::string("property uint packed_") + word + "\n";
+    if (coefficients > 0) header += "element sh 1\n";
+    for (int k = 0; k < coefficients; k++) header += "property uchar f_rest_" + std::to_string(k) + "\n";
     Bytes b;
-    b.put(compressed_header("1", "1", colors, coefficients));
+    b.put(header + "end_header\n");
     for (const float bound : {-1.0f, -2.0f, 0.0f, 1.0f, 2.0f, 8.0f, -5.0f, -5.0f, -5.0f, -1.0f, -1.0f, -1.0f})
         b.put(bound);
     if (colors)
