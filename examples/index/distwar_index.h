@@ -87,8 +87,9 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 // out[index[i]] += source[i] for all i, in any order.
 // Result: float32 sums are rounded at each addition in memory; the rows of a block are summed in float32 first.
 // 16-bit types likewise, with sums in float32 and 16 bits in memory. Deterministic: each sum is exact to a unit
-// of at most 2^-43 of the largest |value| of source (for up to 2^18 values, twice as much for twice the values), then
-// rounded to float32 and added. Infinities and NaN go where they are added, and nowhere else.
+// of at most 2^-43 of the largest |value| (for up to 2^18 values, twice as much for twice the values), then
+// rounded to float32 and added. The largest is that of source (IX_FIXED) or of the values added to one place
+// (IX_SORTED_FIXED). Infinities and NaN go where they are added, and nowhere else.
 // On a GPU an atomic of float32 takes a subnormal number for 0: the values added, the sums in out and results.
 // Deterministic sums keep them, but a subnormal number that stood in out may become 0 where a larger one is
 // added.
@@ -98,9 +99,9 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 // Errors: IX_INVALID_ARGUMENT for counts out of range, arrays that are missing or not aligned to their type, a
 // workspace that is too small, and more than 2^31 - 2 rows for the ways that sort. An index out of range is no
 // error of the call, see `report`.
-// Cost: one launch, index and source are read once. IX_SORTED 8 launches, 16 bytes of workspace a row of source.
-// IX_FIXED 3 launches, source is read twice, 8 bytes of workspace a value of out; IX_EXACT and float64 16.
-// IX_SORTED_FIXED 10 launches, source is read twice, 16 bytes a row and up to a byte a value of source.
+// Cost: one launch, index and source are read once. IX_SORTED 8 and IX_SORTED_FIXED 12 launches, 16 bytes of
+// workspace a row of source. IX_FIXED 3 launches, source is read twice, 8 bytes of workspace a value of out.
+// IX_EXACT and float64 16.
 ix_status ix_add(const ix_rows *rows, ix_stream stream);
 
 typedef enum ix_operation { IX_MINIMUM, IX_MAXIMUM, IX_PRODUCT, IX_OPERATIONS } ix_operation;

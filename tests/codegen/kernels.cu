@@ -391,18 +391,14 @@ AT_SCOPE(system)
 #define ADD_ROWS(T, V, ...)                                                                                  \
     template __global__ void detail::add_rows<T, V, detail::__VA_ARGS__>(                                    \
         detail::row_request, void *, detail::fixed_sums, int, detail::row_tile);
-ADD_ROWS(float, 1, fixed_adder<float, 1, 1>)
-ADD_ROWS(float, 1, fixed_adder<float, 1, 2>)
-ADD_ROWS(double, 1, fixed_adder<double, 1, 2>)
+ADD_ROWS(float, 1, fixed_adder<float, 1>)
+ADD_ROWS(float, 1, fixed_adder<float, 2>)
+ADD_ROWS(double, 1, fixed_adder<double, 2>)
 ADD_ROWS(float, 4, float_adder<float, 4, float>)
 template __global__ void detail::find_largest<float, 4>(const void *, int64_t, unsigned *, ulonglong2 *,
                                                         int64_t);
-#define ADD_FIXED_SUMS(...)                                                                                  \
-    template __global__ void detail::add_fixed_sums<float, __VA_ARGS__>(                                     \
-        detail::fixed_sums, float *, int64_t, detail::sorted_rows, int64_t);
-ADD_FIXED_SUMS(1)
-ADD_FIXED_SUMS(1, true)
-ADD_FIXED_SUMS(2)
+template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, float *, int64_t);
+template __global__ void detail::add_fixed_sums<float, 2>(detail::fixed_sums, float *, int64_t);
 template __global__ void detail::count_in_ranges<int, unsigned>(key_counts<int, unsigned>, int, int);
 template __global__ void detail::count_in_memory<int, unsigned>(key_counts<int, unsigned>);
 #endif

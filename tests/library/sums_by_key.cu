@@ -57,14 +57,11 @@ std::vector<Out> add(const given<T> &in, sums_way way, uint32_t *report = nullpt
     sums.index = index.get(), sums.source = source.get(), sums.out = out.get();
     sums.way = way, sums.bound = in.bound, sums.report = reported.get(), sums.skipped = in.skipped;
     CHECK(distwar::sums_by_key_bytes<distwar::key_sort>(sums, &sums.workspace_bytes));
-    distwar::detail::key_call call = distwar::detail::call_of(sums);
-    distwar::detail::key_plan plan = {};
-    call.multiprocessors = multiprocessors;
-    if (multiprocessors) CHECK(distwar::detail::plan_of<distwar::key_sort>(call, &plan));
-    const device_array<char> workspace(std::vector<char>(std::max(sums.workspace_bytes, plan.bytes) + 1));
-    call.workspace = workspace.get();
+    const device_array<char> workspace(std::vector<char>(sums.workspace_bytes + 1));
     sums.workspace = sums.workspace_bytes ? workspace.get() : nullptr;
     if (multiprocessors) {
+        distwar::detail::key_call call = distwar::detail::call_of(sums);
+        call.multiprocessors = multiprocessors;
         const cudaError_t error = distwar::detail::add_call<distwar::key_sort, T, Out>(call, nullptr);
         CHECK(error);
     } else {
@@ -281,9 +278,6 @@ void check_deterministic(sums_way way) {
         }
         for (const int multiprocessors : {1, 3, 50})
             EXPECT_TRUE(all_same_bits(found, add(in, way, nullptr, multiprocessors)));
-        if (way == sums_way::sorted_fixed) {
-            EXPECT_TRUE(all_same_bits(found, add(in, sums_way::fixed)));
-        }
     }
 }
 
@@ -300,8 +294,7 @@ TEST(DeterministicSums, TakeABoundForThePassOverTheValues) {
     given<float> in = random_rows<float>(500, 30, 4, 0.3, 6);
     double largest = 0;
     for (const float value : in.source) largest = std::max(largest, double(fabsf(value)));
-    const sums_way ways[] = {sums_way::fixed, sums_way::exact, sums_way::sorted_fixed};
-    for (const sums_way way : ways) {
+    for (const sums_way way : {sums_way::fixed, sums_way::exact}) {
         in.bound = 0;
         const auto expected = add(in, way);
         in.bound = largest;
@@ -309,7 +302,7 @@ TEST(DeterministicSums, TakeABoundForThePassOverTheValues) {
     }
     in.source[7] = 100; // row 1, column 3
     in.bound = 63;      // all below 64
-    for (const sums_way way : ways) {
+    for (const sums_way way : {sums_way::fixed, sums_way::exact}) {
         const auto found = add(in, way);
         for (size_t k = 0; k < found.size(); ++k)
             EXPECT_EQ(std::isnan(found[k]), k == size_t(in.index[1]) * 4 + 3) << k;

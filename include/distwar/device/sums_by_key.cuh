@@ -20,16 +20,18 @@
 // fastest        float (double: double) `adaptive`; `sorted` for many wide rows, with a sort
 // exact          two words of 64 bits   as `fixed`
 // fixed          one word (double: two) integer atomics; blocks whose keys repeat sum by key first
-// sorted_fixed   one word               sorts by key, sums runs; the bits of `fixed`; not for double
+// sorted_fixed   one word               sorts by key, sums runs; not for double
 // adaptive       float                  each block takes one of the two ways below, by how often its keys repeat
 // atomic         float                  an atomic for each vector of a row
 // grouped        float                  a block groups its rows by key and adds each group once
-// sorted         float                  sorts by key, sums runs; not for double
+// sorted         float                  sorts by key, sums runs
 //
-// The ways that sort are those of sums_by_key<key_sort>: sorted_sums_by_key.cuh has the sort, and includes CUB.
+// The ways that sort are those of sums_by_key<key_sort>, from device/sorted_sums_by_key.cuh, which includes CUB. This header
+// does not.
 //
 // What one word holds. A sum counts units of 2^-44 of the power of two above the largest |value| of source, for up to
-// 2^18 rows; twice as much for twice the rows. Each value is rounded to nearest once.
+// 2^18 rows; twice as much for twice the rows. Each value is rounded to nearest once. sorted_fixed takes the largest of
+// the values of one sum in place of those of source.
 // What two words hold. 2^b is the power of two above the largest |value|, n = ceil(log2(count)): bits from 2^(b - 1)
 // down to 2^(b - 126 + 2 n). For a million rows 86 bits: with a largest value of 1, floats down to 2^-63 are exact, so
 // is every float once 2^-86 is not above its last bit. The sum is exact and rounded to T once, to nearest even, then
@@ -65,12 +67,12 @@ struct key_sums {
     const Index *index = nullptr;           // [count], each 0..keys - 1
     const T *source = nullptr;              // [count][width]
     Out *out = nullptr;                     // [keys][width]
-    // Rows with this index are left out, as those of padding. -1: none; rows with index -1 are out of range, as the report
-    // says.
+    // Rows with this index are left out, as those of padding. -1: none; rows with index -1 are left out all the same, as
+    // out of range, and set byte 0 of the report. If they are padding and you read the report, pass count without them.
     int64_t skipped = -1;
     sums_way way = sums_way::deterministic;
-    // > 0: the caller knows that every finite |value| is below the power of two above `bound`; saves the pass of the
-    // deterministic ways that looks for the largest one. A value that is not makes its sum NaN.
+    // > 0: the caller knows that every finite |value| is below the power of two above `bound`; saves the pass that
+    // looks for the largest one (fixed, exact). A value that is not makes its sum NaN.
     double bound = 0;
     // One word, device memory or pinned host memory, or nullptr. Byte 0 becomes 1 if a row was left out because its
     // index is out of range, byte 1 if two words did not hold a value.
@@ -117,13 +119,6 @@ __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) 
     return -1;
 }
 
-// The lanes that share the vectors of a row.
-__host__ __device__ inline int lanes_of(int64_t vectors) {
-    int lanes = 1;
-    while (lanes < vectors && lanes < 32) lanes *= 2;
-    return lanes;
-}
-
 // A value in the type that values of T are summed in: float for 16 bits.
 template <typename T>
 using wide_of = value_of<T>;
@@ -144,18 +139,21 @@ __device__ __forceinline__ T rounded(double value) {
 
 // A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
 template <int Bytes>
-constexpr auto vector_word() {
-    if constexpr (Bytes == 16)
-        return uint4{};
-    else if constexpr (Bytes == 8)
-        return uint2{};
-    else
-        return typename sized<Bytes>::bits{};
-}
+struct vector_word {
+    using type = typename sized<Bytes>::bits;
+};
+template <>
+struct vector_word<8> {
+    using type = uint2;
+};
+template <>
+struct vector_word<16> {
+    using type = uint4;
+};
 // V values as they lie in memory: 2, 4, 8 or 16 bytes.
 template <typename T, int V>
 struct vector_of {
-    using word = decltype(detail::vector_word<int(V * sizeof(T))>());
+    using word = typename vector_word<int(V * sizeof(T))>::type;
     word bits;
 
     // Each row of source is read once.
@@ -199,7 +197,7 @@ enum { LARGEST_BLOCK = 512, MOST_PARTS = ROWS_BLOCK };
 
 // Sums in fixed point.
 struct fixed_sums {
-    long long *sum;          // [words][values of out]; with a sort [tiles][width]
+    long long *sum;          // [words][values of out]
     const unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
     int parts;               // at most MOST_PARTS; 0: `bound` instead
     unsigned bound;
@@ -217,34 +215,51 @@ __device__ __forceinline__ bool is_finite(F value) {
     return detail::upper_bits(value) < (sizeof(F) == 4 ? 0x7f800000u : 0x7ff00000u);
 }
 
+// How floats become integers: in units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let
+// 2^log2_count values not overflow. A power of two.
+__device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
+    const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
+    const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
+    return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
+}
+
+// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is
+// rounded to a whole number, whose last bits are those of the sum: faster than a conversion. Each addition is exact or
+// rounds to nearest, and is not contracted.
+struct float_units {
+    int high, low;
+};
+__device__ __forceinline__ float_units rounded_parts(float value, float scale) {
+    constexpr float whole = 12582912;
+    const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
+    const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
+    return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
+}
+__device__ __forceinline__ long long joined(float_units units) {
+    return (long long)units.high * 4194304 + units.low;
+}
+// What a sum of units is worth.
+__device__ __forceinline__ double value_of_units(long long sum, float scale) {
+    return __ll2double_rn(sum) / (double(scale) * 4194304);
+}
+
 // Values of F as integers of `Words` words, whose sums do not overflow. of() says whether a value was rounded and the
 // caller is to know; sum_as<T>() is a sum, rounded to T.
 template <typename F, int Words>
 struct units_of;
-// In units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let 2^log2_count values not overflow.
 template <>
 struct units_of<float, 1> {
-    float scale; // a power of two
+    float scale;
 
-    __device__ __forceinline__ units_of(unsigned largest, int log2_count) {
-        const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
-        const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
-        scale = __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
-    }
-    // In two parts, 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is rounded to a whole number,
-    // whose last bits are those of the sum: faster than a conversion. Each addition is exact or rounds to nearest, and is
-    // not contracted.
+    __device__ __forceinline__ units_of(unsigned largest, int log2_count)
+        : scale(detail::scale_of(largest, log2_count)) {}
     __device__ __forceinline__ bool of(float value, long long (&sum)[1]) const {
-        constexpr float whole = 12582912;
-        const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
-        const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
-        sum[0] = (long long)(__float_as_int(near) - __float_as_int(whole)) * 4194304 +
-                 (__float_as_int(low) - __float_as_int(whole));
+        sum[0] = detail::joined(detail::rounded_parts(value, scale));
         return false;
     }
     template <typename T>
     __device__ __forceinline__ double sum_as(const long long (&sum)[1]) const {
-        return __ll2double_rn(sum[0]) * (1 / (double(scale) * 4194304));
+        return detail::value_of_units(sum[0], scale);
     }
 };
 // The low word holds `split` bits of a value, the high word the `split` bits above them. The unit is 2^unit: a value is
@@ -366,17 +381,9 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
     if (threadIdx.x == 0) largest[blockIdx.x] = all;
 }
 
-// Rows sorted by key, of which a group of lanes takes a tile.
-struct sorted_rows {
-    const uint32_t *row;  // ascending; entries that are left out have `rows` and stand last
-    const uint32_t *from; // row of source
-    int32_t tile;         // entries
-};
-
-// out += what the sums are worth. Sorted: those of the last runs of tiles that go on in the next one.
-template <typename T, int Words, bool Sorted = false>
-__global__ void __launch_bounds__(ROWS_BLOCK)
-    add_fixed_sums(fixed_sums fixed, T *out, int64_t values, sorted_rows sorted, int64_t width) {
+// out += what the sums are worth.
+template <typename T, int Words>
+__global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
     constexpr int together = 4; // loads on their way
     __shared__ unsigned warps[ROWS_BLOCK / 32];
     units_of<wide_of<T>, Words> units(0, 0);
@@ -385,7 +392,6 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
     for (int64_t at = begin; at < values; at += together * step) {
         const int64_t first = at + threadIdx.x;
         long long sum[together][Words] = {};
-        int64_t place[together] = {};
         T old[together] = {};
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j) {
@@ -393,12 +399,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
             if (k >= values) break;
             DISTWAR_UNROLL
             for (int w = 0; w < Words; ++w) sum[j][w] = __ldg(fixed.sum + w * values + k);
-            place[j] = k;
-            if constexpr (Sorted) {
-                if (sum[j][0] == 0) continue; // most tiles end with a run
-                place[j] = __ldg(sorted.row + (k / width + 1) * sorted.tile - 1) * width + k % width;
-            }
-            old[j] = out[place[j]];
+            old[j] = out[k];
         }
         if (at == begin) units = {detail::largest_of(fixed, warps), fixed.log2_count};
         DISTWAR_UNROLL
@@ -407,7 +408,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
             const double value = units.template sum_as<T>(sum[j]);
             const double rounded_first =
                 Words == 1 ? value : double(detail::widened(detail::rounded<T>(value)));
-            out[place[j]] = detail::rounded<T>(double(detail::widened(old[j])) + rounded_first);
+            out[first + j * step] = detail::rounded<T>(double(detail::widened(old[j])) + rounded_first);
         }
     }
 }
@@ -426,14 +427,13 @@ struct row_tile {
     int32_t places; // of the table of their indices: a power of two, >= 2 rows
 };
 
-// What becomes of a vector of V values of T on its way to a table: `sums` sums, which sink() takes with the number of the
-// vector. add() adds a vector to sums, and tells whether these hold all of it; add_not_held() adds what they do not to `out`.
-// `together` vectors of a thread are on their way at a time in groups.
+// What becomes of a vector of V values of T on its way to a table: `sums` sums, which sink() takes with the number
+// of the vector. `together` vectors of a thread are on their way at a time in groups.
 template <typename T, int V, typename Out>
 struct float_adder {
     using sum_type = wide_of<T>;
     static constexpr int sums = V, together = 4;
-    static constexpr bool is_fixed = false; // and runs after find_largest
+    static constexpr bool after_kernel = false; // find_largest
     void *out;
     int64_t count; // values of out
 
@@ -441,22 +441,19 @@ struct float_adder {
         : out(table), count(values) {}
     __device__ __forceinline__ void start(const fixed_sums &, unsigned *) {}
     __device__ __forceinline__ auto sink() const { return detail::places_of<Out, V>(out, count); }
-    __device__ __forceinline__ bool add(const sum_type (&value)[V], sum_type (&sum)[V]) const {
+    __device__ __forceinline__ void convert(int64_t, const sum_type (&value)[V], sum_type (&sum)[V]) const {
         DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) sum[k] += value[k];
-        return true;
+        for (int k = 0; k < V; ++k) sum[k] = value[k];
     }
-    __device__ __forceinline__ void add_not_held(int64_t, const sum_type (&)[V]) const {}
 };
 
-// In `Words` words; of several values in one. The words of a warp's neighbouring values are neighbours: the L2 takes one
-// request for each sector of 32 bytes.
-template <typename T, int V, int Words>
+// Single values, in `Words` words. The words of a warp's neighbouring values are neighbours: the L2 takes one request
+// for each sector of 32 bytes.
+template <typename T, int Words>
 struct fixed_adder {
-    static_assert(V == 1 || Words == 1);
     using sum_type = long long;
-    static constexpr int sums = V * Words, together = 8;
-    static constexpr bool is_fixed = true;
+    static constexpr int sums = Words, together = 8;
+    static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
     long long *sum_of;
@@ -468,7 +465,7 @@ struct fixed_adder {
         : out(table), count(values), sum_of(fixed.sum), report(fixed.report), largest(), units(0, 0) {
         detail::let_next_start();
     }
-    // Until this call find_largest may still run. Once, before add() and the sink; all threads of the block call.
+    // Until this call find_largest may still run. Once, before convert() and the sink; all threads of the block call.
     __device__ __forceinline__ void start(const fixed_sums &fixed, unsigned *warps) {
         detail::wait_for_kernel_before();
         largest = detail::largest_of(fixed, warps);
@@ -477,95 +474,22 @@ struct fixed_adder {
     __device__ __forceinline__ auto sink() const {
         return planes<long long>{distwar::in_global(sum_of), count};
     }
-    __device__ __forceinline__ bool add(const wide_of<T> (&value)[V], long long (&sum)[sums]) const {
-        bool all_held = true;
+    // Infinities and NaN go to `out` at once: their sum does not depend on the order. So does NaN for what is over
+    // the bound.
+    __device__ __forceinline__ void convert(int64_t place, const wide_of<T> (&value)[1],
+                                            long long (&sum)[Words]) const {
         DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) {
-            long long own[Words];
-            if (detail::upper_bits(value[k]) > largest) {
-                all_held = false;
-                continue;
-            }
-            if (units.of(value[k], own) && report)
+        for (int w = 0; w < Words; ++w) sum[w] = 0;
+        const unsigned bits = detail::upper_bits(value[0]);
+        if (bits <= largest) {
+            if (units.of(value[0], sum) && report)
                 reinterpret_cast<volatile unsigned char *>(report)[1] = value_rounded;
-            DISTWAR_UNROLL
-            for (int w = 0; w < Words; ++w) sum[k + w] += own[w];
+        } else {
+            const wide_of<T> only[1] = {detail::is_finite(value[0]) ? wide_of<T>(NAN) : value[0]};
+            detail::places_of<T, 1>(out, count).add(place, only);
         }
-        return all_held;
-    }
-    // Infinities and NaN: their sum does not depend on the order. NaN for what is over the bound.
-    __device__ __forceinline__ void add_not_held(int64_t place, const wide_of<T> (&value)[V]) const {
-        DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) {
-            const wide_of<T> only[1] = {detail::is_finite(value[k]) ? wide_of<T>(NAN) : value[k]};
-            if (detail::upper_bits(value[k]) > largest)
-                detail::places_of<T, 1>(out, count).add(place * V + k, only);
-        }
-    }
-    // Adds the sums of a vector of `out`, which no other thread touches.
-    __device__ __forceinline__ void add_to_out(int64_t place, const long long (&sum)[V]) const {
-        using word = typename vector_of<T, V>::word;
-        word *const to = static_cast<word *>(out) + place;
-        word bits = *to;
-        T own[V];
-        ::memcpy(static_cast<void *>(own), &bits, sizeof own);
-        DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) {
-            const double value = units.template sum_as<T>({sum[k]});
-            if (sum[k] != 0) own[k] = detail::rounded<T>(double(detail::widened(own[k])) + value);
-        }
-        ::memcpy(&bits, static_cast<const void *>(own), sizeof own);
-        *to = bits;
     }
 };
-
-// Adds the entries begin..end - 1, whose rows come in runs, by a group of lanes that share the vectors of a row. Each run of
-// a vector is added to the table once, by entries.add(row, v, sum, whether it is the first, whether it is the last). If
-// Merged the last runs of a warp's groups, which may have one row, are added by a tree first.
-//   entries.row(e), entries.read(e, v)  the row of out, -1 if it and all that follow are left out; the vector of source
-template <typename T, int V, int Together, bool Merged, typename Entries, typename Adder>
-__device__ __forceinline__ void add_runs_of(const row_request &in, int64_t begin, int64_t end,
-                                            const Entries &entries, const Adder &adder) {
-    const int lanes = detail::lanes_of(in.vectors);
-    const bool is_narrow = in.vectors <= 32;
-    for (int v = int(threadIdx.x) % lanes; v < (is_narrow ? lanes : in.vectors); v += lanes) {
-        typename Adder::sum_type sum[Adder::sums] = {};
-        int current = -1;
-        bool is_first = true;
-        for (int64_t e = begin; e < end && v < in.vectors; e += Together) {
-            int row[Together];
-            vector_of<T, V> vector[Together] = {};
-            DISTWAR_UNROLL
-            for (int j = 0; j < Together; ++j) {
-                row[j] = e + j < end ? entries.row(e + j) : -1;
-                if (row[j] >= 0) vector[j] = entries.template read<vector_of<T, V>>(e + j, v);
-            }
-            bool all_held = true;
-            wide_of<T> value[V];
-            DISTWAR_UNROLL
-            for (int j = 0; j < Together; ++j) {
-                if (row[j] < 0) break;
-                if (row[j] != current) {
-                    if (current >= 0) entries.add(current, v, sum, is_first, false), is_first = false;
-                    DISTWAR_UNROLL
-                    for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
-                    current = row[j];
-                }
-                vector[j].unpack(value);
-                all_held &= adder.add(value, sum);
-            }
-            for (int64_t i = e; !all_held && i < e + Together && i < end && entries.row(i) >= 0; ++i) {
-                entries.template read<vector_of<T, V>>(i, v).unpack(value);
-                adder.add_not_held(int64_t{entries.row(i)} * in.vectors + v, value);
-            }
-        }
-        if (Merged && is_narrow)
-            distwar::reduce_tree(distwar::all_lanes, current >= 0, (long long)current * in.vectors + v, sum,
-                                 adder.sink());
-        else if (current >= 0)
-            entries.add(current, v, sum, is_first, true);
-    }
-}
 
 // Whether indices repeat among ROWS_BLOCK neighbouring rows: each is compared with 15 of its warp's. Of the 1,920 pairs
 // about 20 are equal if rows come by Zipf's law with exponent 1, and one in five calls finds a pair among 10,000 rows
@@ -642,23 +566,47 @@ struct row_groups {
     }
 };
 
-template <typename Table>
-struct entries_of_groups {
-    const row_request &in;
-    const row_groups &groups;
-    const Table &table;
-    int64_t first; // row of source
-
-    __device__ __forceinline__ int row(int64_t e) const { return groups.row[groups.place[e]]; }
-    template <typename Vector>
-    __device__ __forceinline__ Vector read(int64_t e, int v) const {
-        return Vector::read(in.source, (first + groups.from[e]) * in.vectors + v);
+// Sums vector v of the entries begin..end - 1 of the list. Adds the groups that end before `end`; the sum of the last
+// group stays in `sum`. Returns its row; -1: there is none.
+template <typename T, int V, typename Adder, typename Table>
+__device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first,
+                                              int begin, int end, int v, const Adder &adder,
+                                              const Table &table,
+                                              typename Adder::sum_type (&sum)[Adder::sums]) {
+    constexpr int together = Adder::together;
+    int current = -1;
+    DISTWAR_UNROLL
+    for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
+    for (int e = begin; e < end; e += together) {
+        int place[together];
+        vector_of<T, V> vector[together] = {};
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            place[j] = -1;
+            if (e + j < end) {
+                place[j] = groups.place[e + j];
+                vector[j] = vector_of<T, V>::read(in.source, (first + groups.from[e + j]) * in.vectors + v);
+            }
+        }
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            if (place[j] < 0) break;
+            if (place[j] != current) {
+                if (current >= 0) table.add((long long)groups.row[current] * in.vectors + v, sum);
+                DISTWAR_UNROLL
+                for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
+                current = place[j];
+            }
+            wide_of<T> value[V];
+            typename Adder::sum_type units[Adder::sums];
+            vector[j].unpack(value);
+            adder.convert(int64_t(groups.row[current]) * in.vectors + v, value, units);
+            DISTWAR_UNROLL
+            for (int k = 0; k < Adder::sums; ++k) sum[k] += units[k];
+        }
     }
-    template <typename Sum>
-    __device__ __forceinline__ void add(int row, int v, const Sum &sum, bool, bool) const {
-        table.add((long long)row * in.vectors + v, sum);
-    }
-};
+    return current < 0 ? -1 : groups.row[current];
+}
 
 // Adds the rows first..end - 1. All threads of the block call.
 template <typename T, int V, typename Adder>
@@ -667,12 +615,23 @@ __device__ __forceinline__ void add_groups(const row_request &in, row_groups &gr
     const auto table = adder.sink();
     groups.list(in, first, end, places);
     adder.start(fixed, groups.largest_of_warp);
-    const int lanes = detail::lanes_of(in.vectors), share = int(threadIdx.x) / lanes,
-              shares = ROWS_BLOCK / lanes;
+    int lanes = 1; // of a group of threads that share the vectors of a row
+    while (lanes < in.vectors && lanes < 32) lanes *= 2;
+    const int lane = int(threadIdx.x) % lanes, share = int(threadIdx.x) / lanes, shares = ROWS_BLOCK / lanes;
     const int each = (groups.entries + shares - 1) / shares, from = share * each;
     const int to = from + each < groups.entries ? from + each : groups.entries;
-    const entries_of_groups<decltype(table)> entries = {in, groups, table, first};
-    detail::add_runs_of<T, V, Adder::together, true>(in, from, to, entries, adder);
+    typename Adder::sum_type sum[Adder::sums];
+    if (in.vectors <= 32) { // the shares of a warp may end in one group
+        const bool works = lane < in.vectors;
+        const int64_t row =
+            detail::sum_groups<T, V>(in, groups, first, from, works ? to : from, lane, adder, table, sum);
+        distwar::reduce_tree(distwar::all_lanes, row >= 0, (long long)row * in.vectors + lane, sum, table);
+    } else {
+        for (int v = lane; v < in.vectors; v += lanes) {
+            const int64_t row = detail::sum_groups<T, V>(in, groups, first, from, to, v, adder, table, sum);
+            if (row >= 0) table.add((long long)row * in.vectors + v, sum);
+        }
+    }
 }
 
 // Adds the rows first..end - 1 singly. With ADD_LOOK the block looks first, and returns ADD_GROUPS if it has added
@@ -713,10 +672,8 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
                 const int64_t to = row[r] * in.vectors + place[r];
                 wide_of<T> value[V];
                 typename Adder::sum_type sum[Adder::sums];
-                DISTWAR_UNROLL
-                for (int k = 0; k < Adder::sums; ++k) sum[k] = -0.0f; // of floats: each value is exact
                 vector[r].unpack(value);
-                if (!adder.add(value, sum)) adder.add_not_held(to, value);
+                adder.convert(to, value, sum);
                 table.add((long long)to, sum);
             }
     }
@@ -735,77 +692,6 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
     if (how == ADD_GROUPS) detail::add_groups<T, V>(in, groups, first, end, tile.places, fixed, adder);
 }
 
-// ---- the rows sorted by key: a group of lanes walks over a tile of entries and adds each run of it once
-
-template <typename Row>
-__global__ void __launch_bounds__(ROWS_BLOCK) list_rows(row_request in, Row *row, Row *from) {
-    const int64_t i = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x;
-    if (i >= in.count) return;
-    const int64_t own = detail::row_of(in, detail::index_at(in, i));
-    row[i] = Row(own < 0 ? in.rows : own), from[i] = Row(i);
-}
-
-// The entries of a tile. In fixed point runs within it are added to `out`; of one that crosses tiles the parts are added at
-// the tile in which it begins, of which each has one such run at most.
-template <typename Adder>
-struct entries_of_tile {
-    const row_request &in;
-    const sorted_rows &sorted;
-    const Adder &adder;
-    int64_t tile, first_begins; // the tile in which the first run begins
-    bool last_goes_on;          // in the next tile
-
-    __device__ __forceinline__ void look(int64_t begin, int64_t end) {
-        const uint32_t *const row = sorted.row, first = row[begin];
-        last_goes_on = end < in.count && row[end] == row[end - 1];
-        if (begin == 0 || row[begin - 1] != first) return;
-        int64_t low = 0; // the entry at which it begins
-        for (int64_t high = begin; low < high;) {
-            const int64_t middle = (low + high) / 2;
-            if (row[middle] < first)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        first_begins = low / sorted.tile;
-    }
-    __device__ __forceinline__ int row(int64_t e) const {
-        const int row = int(__ldg(sorted.row + e));
-        return row < in.rows ? row : -1;
-    }
-    template <typename Vector>
-    __device__ __forceinline__ Vector read(int64_t e, int v) const {
-        return Vector::read_once(in.source, int64_t{__ldg(sorted.from + e)} * in.vectors + v);
-    }
-    template <typename Sum>
-    __device__ __forceinline__ void add(int row, int v, const Sum &sum, bool is_first, bool is_last) const {
-        const int64_t place = int64_t{row} * in.vectors + v, begins = is_first ? first_begins : tile;
-        if constexpr (!Adder::is_fixed) {
-            adder.sink().add((long long)place, sum);
-        } else if (begins != tile || (is_last && last_goes_on)) {
-            const record<long long> parts = {distwar::in_global(adder.sum_of), Adder::sums};
-            parts.add(begins * in.vectors + v, sum);
-        } else {
-            adder.add_to_out(place, sum);
-        }
-    }
-};
-
-template <typename T, int V, typename Adder>
-__global__ void __launch_bounds__(ROWS_BLOCK, 3)
-    add_sorted_rows(row_request in, sorted_rows sorted, void *out, fixed_sums fixed) {
-    __shared__ unsigned warps[ROWS_BLOCK / 32];
-    Adder adder(out, in.rows * in.vectors * V, fixed);
-    adder.start(fixed, warps);
-    const int lanes = detail::lanes_of(in.vectors);
-    const int64_t tile = int64_t(blockIdx.x) * (ROWS_BLOCK / lanes) + int(threadIdx.x) / lanes;
-    const int64_t begin = tile * sorted.tile,
-                  end = begin + sorted.tile < in.count ? begin + sorted.tile : in.count;
-    entries_of_tile<Adder> entries = {in, sorted, adder, tile, tile, false};
-    if (Adder::is_fixed && begin < end) entries.look(begin, end);
-    detail::add_runs_of<T, V, Adder::is_fixed ? 4 : 8, !Adder::is_fixed>(in, begin, end, entries, adder);
-}
-
 // ---- the call
 
 // key_sums without its types.
@@ -820,8 +706,13 @@ struct key_call {
     int value_bytes, out_bytes; // of T and Out
     int vector_bytes;           // of a load and an atomic: 16, 8, 4 or 2
     int multiprocessors;
-    cudaError_t error; // of the question for these
 };
+
+// The ways that sort: sorted_sums_by_key.cuh.
+template <typename Sort>
+struct sorted_places;
+template <typename Sort, typename T, int V, typename Out>
+cudaError_t add_sorted(const key_call &call, cudaStream_t stream);
 
 template <typename T, typename Index, typename Out>
 key_call call_of(const key_sums<T, Index, Out> &in) {
@@ -834,7 +725,6 @@ key_call call_of(const key_sums<T, Index, Out> &in) {
     call.width = in.width, call.out = in.out, call.way = in.way, call.bound = in.bound;
     call.workspace = static_cast<char *>(in.workspace), call.workspace_bytes = in.workspace_bytes;
     call.value_bytes = int(sizeof(T)), call.out_bytes = int(sizeof(Out)), call.vector_bytes = int(sizeof(T));
-    call.error = detail::read_attribute(cudaDevAttrMultiProcessorCount, &call.multiprocessors);
     return call;
 }
 
@@ -847,196 +737,128 @@ inline bool is_deterministic(sums_way way) {
 
 inline sums_way chosen_way(const key_call &call, bool can_sort) {
     const int64_t count = call.rows.count, keys = call.rows.rows, bytes = call.width * call.value_bytes;
-    const bool may_sort = can_sort && count < INT32_MAX && keys < INT32_MAX && call.value_bytes < 8;
+    const bool may_sort = can_sort && count < INT32_MAX && keys < INT32_MAX;
     if (call.way == sums_way::deterministic) { // sums of 8 bytes in the workspace, or a sort
+        if (call.value_bytes == 8) return sums_way::fixed;
         const bool fixed = call.width <= 32 && keys <= 4 * count && keys * call.width <= 16 * count;
         return may_sort && !fixed ? sums_way::sorted_fixed : sums_way::fixed;
     }
     if (call.way != sums_way::fastest) return call.way;
     // A sort costs about as much as reading rows of 256 bytes.
     const bool wide = (bytes >= 512 && count >= 400000) || (bytes >= 256 && count >= 4000000);
-    return may_sort && wide ? sums_way::sorted : sums_way::adaptive;
+    return may_sort && wide && call.value_bytes < 8 ? sums_way::sorted : sums_way::adaptive;
 }
 
 inline bool is_aligned(const void *address, int64_t bytes) {
     return reinterpret_cast<uintptr_t>(address) % uint64_t(bytes) == 0;
 }
 
-// How a call is done, and its arrays in the workspace, which may be nullptr.
-struct key_plan {
-    sums_way way;
-    bool is_fixed, sorts;
-    int words;            // of a sum in fixed point
-    int64_t fixed_values; // of all of them; `sum` has as many places of 8 bytes, times `words`
-    int tile;             // of the ways that sort
-    fixed_sums fixed;
-    uint32_t *key[2], *from[2];
-    char *scratch; // of the sort
-    size_t scratch_bytes, bytes;
-};
-
-template <typename Sort>
-cudaError_t plan_of(const key_call &call, key_plan *plan) {
-    const int64_t count = call.rows.count;
-    *plan = {};
-    plan->way = detail::chosen_way(call, Sort::sorts);
-    plan->is_fixed = detail::is_deterministic(plan->way), plan->sorts = detail::sorts(plan->way);
-    plan->words = plan->way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
-    cudaError_t error = call.error;
-    const auto place = [&](size_t bytes) {
-        char *const at = call.workspace ? call.workspace + plan->bytes : nullptr;
-        plan->bytes += (bytes + 255) / 256 * 256;
-        return at;
-    };
-    plan->fixed_values = call.rows.rows * call.width;
-    if constexpr (Sort::sorts)
-        if (plan->sorts) {
-            for (int b = 0; b < 2; b++) {
-                plan->key[b] = reinterpret_cast<uint32_t *>(place(size_t(count) * 4));
-                plan->from[b] = reinterpret_cast<uint32_t *>(place(size_t(count) * 4));
-            }
-            if (error == cudaSuccess) error = Sort::bytes(count, &plan->scratch_bytes);
-            plan->scratch = place(plan->scratch_bytes);
-            // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
-            const int lanes = detail::lanes_of(call.width * call.value_bytes / 16);
-            plan->tile = 8;
-            while (plan->tile < 256 &&
-                   count * lanes / (2 * plan->tile) > int64_t{2048} * call.multiprocessors)
-                plan->tile *= 2;
-            plan->fixed_values =
-                count / plan->tile * call.width; // the last tile, if not full, has no run that goes on
-        }
-    if (!plan->is_fixed) return error;
-    fixed_sums &fixed = plan->fixed;
-    fixed.largest = reinterpret_cast<unsigned *>(place(MOST_PARTS * sizeof(unsigned)));
-    fixed.sum = reinterpret_cast<long long *>(place(size_t(plan->fixed_values) * size_t(plan->words) * 8));
-    const float bound = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
-    fixed.bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
-                                        : bits_as<unsigned>(bound) | 0x7fffffu;
-    while (fixed.log2_count < 62 && int64_t{1} << fixed.log2_count < count) fixed.log2_count++;
-    fixed.report = call.rows.report;
-    return error;
+inline int ceil_log2(int64_t n) {
+    int bits = 0;
+    while (bits < 62 && int64_t{1} << bits < n) bits++;
+    return bits;
 }
 
-// The call of a key_plan for vectors of V values: the first launch that fails ends it.
-struct queued_call {
-    const key_call &call;
-    key_plan plan;
-    cudaStream_t stream;
-    cudaError_t error;
+// The sums of a call in fixed point: their places in the workspace, which may be nullptr, and its bytes.
+inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
+    const size_t words = way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
+    const size_t values = size_t(call.rows.rows) * size_t(call.width) * words;
+    const size_t parts = MOST_PARTS * sizeof(unsigned);
+    out->sum = call.workspace ? reinterpret_cast<long long *>(call.workspace + parts) : nullptr;
+    out->largest = reinterpret_cast<unsigned *>(call.workspace);
+    out->parts = 0;
+    const float bound = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
+    out->bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
+                                       : bits_as<unsigned>(bound) | 0x7fffffu;
+    out->log2_count = detail::ceil_log2(call.rows.count);
+    out->report = call.rows.report;
+    return parts + (values * 8 + 255) / 256 * 256;
+}
 
-    template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
-    void launch(int64_t blocks, int block, void (*kernel)(Parameters...), Arguments... arguments) {
-        if (error == cudaSuccess)
-            error = detail::launch_kernel<AfterKernel>(stream, unsigned(blocks), unsigned(block), 0, kernel,
-                                                       arguments...);
-    }
+template <typename T, int V, typename Adder>
+cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaStream_t stream) {
+    row_request in = call.rows;
+    in.vectors = int32_t(call.width / V);
+    // As few rounds of blocks as can be, all of them full.
+    const int64_t blocks = int64_t(call.multiprocessors) * ROWS_BLOCKS;
+    const int64_t waves = (in.count + blocks * MOST_TILE_ROWS - 1) / (blocks * MOST_TILE_ROWS);
+    const int64_t each = (in.count + blocks * waves - 1) / (blocks * waves);
+    const int64_t least = in.vectors < 8 ? ROWS_BLOCK / in.vectors : 32, step = in.vectors < 32 ? 32 : 1;
+    row_tile tile = {int32_t(each < least && in.vectors < 32 ? least : (each + step - 1) / step * step),
+                     2 * ROWS_BLOCK};
+    while (tile.places < 2 * tile.rows) tile.places *= 2;
+    // Groups have rows of 32 bits. In a small table atomics meet.
+    const bool groups = call.way == sums_way::grouped || in.rows <= 2048;
+    const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY
+                       : groups                                            ? ADD_GROUPS
+                                                                           : ADD_LOOK;
+    return detail::launch_kernel<Adder::after_kernel>(
+        stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0, add_rows<T, V, Adder>, in,
+        call.out, fixed, how, tile);
+}
 
-    // Looks for the largest value, unless there is a bound, and sets the sums in fixed point to 0.
-    template <typename T>
-    void prepare_sums() {
-        constexpr int V = 16 / int(sizeof(T));
-        const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
-        const bool vectors = detail::is_aligned(call.rows.source, 16);
-        const int64_t pairs = (plan.fixed_values * plan.words + 1) / 2,
-                      work = all / (vectors ? V : 1) / 2 + pairs;
-        const int64_t most = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
-        const int64_t blocks = most < 1 ? 1 : most < MOST_PARTS ? most : int64_t(MOST_PARTS);
-        if (call.bound == 0) plan.fixed.parts = int(blocks);
-        launch(blocks, LARGEST_BLOCK, vectors ? find_largest<T, V> : find_largest<T, 1>, call.rows.source,
-               all, const_cast<unsigned *>(plan.fixed.largest),
-               reinterpret_cast<ulonglong2 *>(plan.fixed.sum), pairs);
-    }
-    template <typename T, int Words, bool Sorted>
-    void add_sums(const sorted_rows &in) {
-        const int64_t quarters = (plan.fixed_values + 3) / 4;
-        const int64_t full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
-        launch<!Sorted>(((quarters < full ? quarters : full) + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK,
-                        add_fixed_sums<T, Words, Sorted>, plan.fixed, static_cast<T *>(call.out),
-                        plan.fixed_values, in, call.width);
-    }
+template <typename T, int Words>
+cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
+    fixed_sums fixed;
+    detail::place_fixed(call, call.way, &fixed);
+    const int64_t values = call.rows.rows * call.width;
+    // find_largest looks at `all` values, and sets the sums to 0.
+    const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
+    constexpr int V = 16 / int(sizeof(T));
+    const bool vectors = detail::is_aligned(call.rows.source, 16);
+    const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
+    const int64_t most = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
+    const unsigned blocks = unsigned(most < 1 ? 1 : most < MOST_PARTS ? most : int64_t(MOST_PARTS));
+    if (call.bound == 0) fixed.parts = int(blocks);
+    cudaError_t error = detail::launch_kernel(stream, blocks, unsigned(LARGEST_BLOCK), 0,
+                                              vectors ? find_largest<T, V> : find_largest<T, 1>,
+                                              call.rows.source, all, const_cast<unsigned *>(fixed.largest),
+                                              reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
+    if (error == cudaSuccess)
+        error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
+    if (error != cudaSuccess) return error;
+    const int64_t quarters = (values + 3) / 4, full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
+    const unsigned threads = unsigned(quarters < full ? quarters : full);
+    return detail::launch_kernel<true>(stream, (threads + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK, 0,
+                                       add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
+}
 
-    // The rows in their order.
-    template <typename T, int V, typename Adder>
-    void add_in_order() {
-        row_request in = call.rows;
-        in.vectors = int32_t(call.width / V);
-        // As few rounds of blocks as can be, all of them full.
-        const int64_t blocks = int64_t(call.multiprocessors) * ROWS_BLOCKS;
-        const int64_t waves = (in.count + blocks * MOST_TILE_ROWS - 1) / (blocks * MOST_TILE_ROWS);
-        const int64_t each = (in.count + blocks * waves - 1) / (blocks * waves);
-        const int64_t least = in.vectors < 8 ? ROWS_BLOCK / in.vectors : 32, step = in.vectors < 32 ? 32 : 1;
-        row_tile tile = {int32_t(each < least && in.vectors < 32 ? least : (each + step - 1) / step * step),
-                         2 * ROWS_BLOCK};
-        while (tile.places < 2 * tile.rows) tile.places *= 2;
-        // Groups have rows of 32 bits. In a small table atomics meet.
-        const bool groups = plan.way == sums_way::grouped || in.rows <= 2048;
-        const adding how = in.rows > INT32_MAX || plan.way == sums_way::atomic ? ADD_SINGLY
-                           : groups                                            ? ADD_GROUPS
-                                                                               : ADD_LOOK;
-        launch<Adder::is_fixed>((in.count + tile.rows - 1) / tile.rows, ROWS_BLOCK, add_rows<T, V, Adder>, in,
-                                call.out, plan.fixed, how, tile);
-    }
-
-    // The rows sorted by key.
-    template <typename Sort, typename T, int V, typename Adder>
-    void add_by_sort() {
-        const row_request &rows = call.rows;
-        launch((rows.count + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK, list_rows<uint32_t>, rows, plan.key[0],
-               plan.from[0]);
-        int bits = 1, selected = 0; // as many as rows.rows has, the key of what is left out
-        while (rows.rows >> bits != 0) bits++;
-        if (error == cudaSuccess)
-            error = Sort::pairs(plan.key, plan.from, rows.count, bits, &selected, plan.scratch,
-                                plan.scratch_bytes, stream);
-        row_request in = rows;
-        in.vectors = int32_t(call.width / V);
-        const sorted_rows sorted = {plan.key[selected], plan.from[selected], plan.tile};
-        const int64_t tiles = (in.count + plan.tile - 1) / plan.tile;
-        const int groups = ROWS_BLOCK / detail::lanes_of(in.vectors);
-        launch((tiles + groups - 1) / groups, ROWS_BLOCK, add_sorted_rows<T, V, Adder>, in, sorted, call.out,
-               plan.fixed);
-        if constexpr (Adder::is_fixed) add_sums<T, 1, true>(sorted);
-    }
-
-    // V: values of a vector, halved until the call has such vectors.
-    template <typename Sort, typename T, int V, typename Out>
-    void add_vectors() {
-        if constexpr (V > 1)
-            if (call.vector_bytes < V * int(sizeof(T))) return add_vectors<Sort, T, V / 2, Out>();
-        if constexpr (Sort::sorts && sizeof(T) < 8)
-            if (plan.sorts) {
-                if constexpr (is_same<T, Out>)
-                    if (plan.is_fixed) return add_by_sort<Sort, T, V, fixed_adder<T, V, 1>>();
-                return add_by_sort<Sort, T, V, float_adder<T, V, Out>>();
-            }
-        add_in_order<T, V, float_adder<T, V, Out>>();
-    }
-    template <typename T, int Words>
-    void add_fixed() {
-        add_in_order<T, 1, fixed_adder<T, 1, Words>>();
-        add_sums<T, Words, false>({});
-    }
-    template <typename Sort, typename T, typename Out>
-    void add() {
-        if constexpr (is_same<T, Out>) {
-            if (plan.is_fixed) prepare_sums<T>();
-            if (plan.is_fixed && !plan.sorts) {
-                if constexpr (sizeof(T) < 8)
-                    if (plan.words == 1) return add_fixed<T, 1>();
-                return add_fixed<T, 2>();
-            }
-        }
-        add_vectors<Sort, T, 16 / int(sizeof(T)), Out>();
-    }
-};
+// V: values of a vector, halved until the call has such vectors.
+template <typename Sort, typename T, int V, typename Out>
+cudaError_t add_vectors(const key_call &call, cudaStream_t stream) {
+    if constexpr (V > 1)
+        if (call.vector_bytes < V * int(sizeof(T)))
+            return detail::add_vectors<Sort, T, V / 2, Out>(call, stream);
+    if constexpr (Sort::sorts && sizeof(T) < 8)
+        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
+    return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
+}
 
 template <typename Sort, typename T, typename Out>
 cudaError_t add_call(const key_call &call, cudaStream_t stream) {
-    queued_call queued = {call, {}, stream, cudaSuccess};
-    queued.error = detail::plan_of<Sort>(call, &queued.plan);
-    queued.template add<Sort, T, Out>();
-    return queued.error;
+    if constexpr (sizeof(T) == sizeof(Out)) {
+        if constexpr (sizeof(T) < 8)
+            if (call.way == sums_way::fixed) return detail::add_fixed<T, 1>(call, stream);
+        if (call.way == sums_way::fixed || call.way == sums_way::exact)
+            return detail::add_fixed<T, 2>(call, stream);
+    }
+    return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
+}
+
+// *bytes = those of the workspace of a call, whose sizes are right.
+template <typename Sort>
+cudaError_t bytes_of(const key_call &call, size_t *bytes) {
+    const sums_way way = detail::chosen_way(call, Sort::sorts);
+    fixed_sums fixed;
+    *bytes = way == sums_way::fixed || way == sums_way::exact ? detail::place_fixed(call, way, &fixed) : 0;
+    if constexpr (Sort::sorts)
+        if (detail::sorts(way)) {
+            sorted_places<Sort> places = {};
+            const cudaError_t error = places.place(call, way);
+            *bytes = places.used;
+            return error;
+        }
+    return cudaSuccess;
 }
 
 // What is wrong with the sizes of a call and, if `arrays`, with its arrays; nullptr: nothing.
@@ -1059,8 +881,8 @@ const char *fault_of(const key_call &call, bool arrays) {
         if (call.rows.count >= INT32_MAX || call.rows.rows >= INT32_MAX)
             return "rows are sorted if there are fewer than 2^31 - 1";
     }
-    key_plan plan;
-    if (!arrays || call.rows.count == 0 || detail::plan_of<Sort>(call, &plan) != cudaSuccess)
+    size_t bytes;
+    if (!arrays || call.rows.count == 0 || detail::bytes_of<Sort>(call, &bytes) != cudaSuccess)
         return nullptr; // a failure of the device is reported by the call
     if (!call.rows.index || !call.rows.source) return "index and source must be given";
     if (!call.out && call.rows.rows > 0) return "out must be given";
@@ -1068,21 +890,22 @@ const char *fault_of(const key_call &call, bool arrays) {
         !detail::is_aligned(call.rows.source, call.value_bytes) ||
         !detail::is_aligned(call.out, call.out_bytes))
         return "index, source and out must be aligned to their types";
-    if (plan.bytes > 0 && (!call.workspace || call.workspace_bytes < plan.bytes))
+    if (bytes > 0 && (!call.workspace || call.workspace_bytes < bytes))
         return "the workspace is NULL or smaller than its query says";
     return detail::is_aligned(call.workspace, 256) ? nullptr : "the workspace must be aligned to 256 bytes";
 }
 
 } // namespace detail
 
-// The reason for which sums_by_key would return cudaErrorInvalidValue, a static text; nullptr: there is none. Only if `arrays`
-// index, source, out and the workspace are looked at too.
+// The reason for which sums_by_key would return cudaErrorInvalidValue; nullptr: there is none. The text is static.
+//   arrays  whether index, source, out and the workspace are looked at too
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 const char *key_sums_fault(const key_sums<T, Index, Out> &sums, bool arrays) {
     return detail::fault_of<Sort>(detail::call_of(sums), arrays);
 }
 
-// The sums, by a way whose bits are the same as often as Level says: `way` if it holds it, else deterministic.
+// The sums, by a way whose bits are the same as often as Level says: `way` if it holds it, else deterministic. Sums in a
+// type of their own, which hold no level, do not compile.
 template <determinism Level, typename T, typename Index, typename Out>
 key_sums<T, Index, Out> require(key_sums<T, Index, Out> sums) {
     static_assert(Level == determinism::not_guaranteed || detail::is_same<T, Out>,
@@ -1096,38 +919,35 @@ key_sums<T, Index, Out> require(key_sums<T, Index, Out> sums) {
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes) {
     *bytes = 0;
-    const detail::key_call call = detail::call_of(sums);
-    if (detail::fault_of<Sort>(call, false)) return cudaErrorInvalidValue;
-    detail::key_plan plan;
-    const cudaError_t error = detail::plan_of<Sort>(call, &plan);
-    *bytes = plan.bytes;
-    return error;
+    if (distwar::key_sums_fault<Sort>(sums, false)) return cudaErrorInvalidValue;
+    return detail::bytes_of<Sort>(detail::call_of(sums), bytes);
 }
 
 // out[index[i]][k] += source[i][k] for i < count and k < width.
 //   who calls  the host, any thread. Work is queued on `stream`; nothing is allocated; it can be captured in a graph
 //   arrays     device memory, aligned to their types; 16 bytes let vectors load and add
-// The bits of the deterministic ways do not depend on the GPU, the order of the rows, the sizes of blocks and grids, or the
-// version of CUDA; those of two calls that add to one `out` do, as all float additions.
-// Undefined: arrays that overlap or change meanwhile.
+// Afterwards, when the stream has come there: out holds the sums (top of this page). The bits of the deterministic
+// ways do not depend on the GPU, the order of the rows, the sizes of blocks and grids, or the version of CUDA; those
+// of two calls that add to one `out` do, as all float additions.
+// Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
-// Cost, launches: 1; fixed and exact 3, which overlap; with a sort 2 and those of CUB, sorted_fixed 2 more. Index and source
-// are read once, source by the deterministic ways twice unless `bound` is given. Workspace: for fixed and exact 1 KB and 8
-// bytes per value of out (two words: 16); with a sort 16 bytes a row of source and CUB's, sorted_fixed also 8 bytes for 8 to
-// 256 values of source, as the GPU has room for.
+// Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
+// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes per value of out (two words: 16) for fixed and exact.
 // On a GPU an atomic of float32 takes a subnormal number for 0; deterministic ways keep them.
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream) {
-    detail::key_call call = detail::call_of(sums);
-    if (detail::fault_of<Sort>(call, true)) return cudaErrorInvalidValue;
+    if (distwar::key_sums_fault<Sort>(sums, true)) return cudaErrorInvalidValue;
     if (sums.count == 0) return cudaSuccess;
+    detail::key_call call = detail::call_of(sums);
+    call.way = detail::chosen_way(call, Sort::sorts);
     for (int bytes = 4; bytes <= 16; bytes *= 2) {
         const int64_t out = int64_t(bytes) * call.out_bytes / call.value_bytes;
         if (bytes > call.value_bytes && call.width * call.value_bytes % bytes == 0 &&
             detail::is_aligned(sums.source, bytes) && detail::is_aligned(sums.out, out < 16 ? out : 16))
             call.vector_bytes = bytes;
     }
-    return detail::add_call<Sort, T, Out>(call, stream);
+    const cudaError_t error = detail::read_attribute(cudaDevAttrMultiProcessorCount, &call.multiprocessors);
+    return error == cudaSuccess ? detail::add_call<Sort, T, Out>(call, stream) : error;
 }
 
 } // namespace distwar
