@@ -233,7 +233,7 @@ def main():
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--build", default="build/library", help="the build folder that holds libsimt.a")
     parser.add_argument("--libraries", default="-lgtest -lgtest_main -lboost_context -lpthread")
-    parser.add_argument("--limit", type=int, default=20, help="CPU seconds for each test program")
+    parser.add_argument("--limit", type=int, default=90, help="CPU seconds for each test program")
     parser.add_argument("-j", type=int, default=2)
     options = parser.parse_args()
 
