@@ -33,7 +33,7 @@
 // With add_one it is addressed by key: the same in all lanes of the call, because a lane may commit a value of a group that
 // it does not belong to. reduce_tree then commits all K values with one atomic instruction; without it takes K more
 // shuffles and K atomic instructions. Compute the address in add_one from a base and a stride that depend on k, not by
-// branches, which split the one instruction into several (docs/kernels.md). Whether a sink of your own lies in shared memory
+// branches, which split the one instruction into several (docs/kernel.md). Whether a sink of your own lies in shared memory
 // reduce does not look: in_shared(sink) says it.
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH

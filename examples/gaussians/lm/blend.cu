@@ -3,7 +3,7 @@
 // splat that contribute, sorted by splat, the intermediate gradients of 3DGS-LM (Hoellein et al. 2024). Its build is a
 // counting sort: a pass down the rays counts the pairs of each splat, a prefix sum gives their places, a second pass
 // writes them. In its products warps read equal shares of the pairs in order, and commit once for each splat in their
-// share. How pixels map to threads: blend.cuh. Formulas: docs/developers/math-lm.md.
+// share. How pixels map to threads: blend.cuh. Formulas: docs/developers/math.md.
 #include "blend.cuh"
 #include "gpu/scan_sort.h"
 #include "kernels.cuh"

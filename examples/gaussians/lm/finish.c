@@ -256,7 +256,7 @@ int finish_command(int argc, char **argv) {
             "EXPERIMENTAL. Takes a few steps of the Levenberg-Marquardt method from a trained scene, on the\n"
             "photographs it was trained on (math.md, section 8). After 'dsplat train' with its defaults, views\n"
             "held out gain up to 0.25 dB in scenes of one object, and lose 0.1 to 0.5 dB in photographed\n"
-            "surroundings (docs/benchmarks/levenberg-marquardt.md).",
+            "surroundings (docs/benchmarks/papers.md).",
         .examples =
             "  dsplat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
             "  dsplat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// EXPERIMENTAL: may change or go in any version. docs/benchmarks/levenberg-marquardt.md says where the method helps and
+// EXPERIMENTAL: may change or go in any version. docs/benchmarks/papers.md says where the method helps and
 // where it harms.
 //
 // libdistwar_gs: the parts of a Levenberg-Marquardt solver for Gaussian splatting. The loss is a sum of squares of

@@ -29,7 +29,7 @@ lm_settings lm_settings_published(void) {
     published.batches = 4;
     published.search_share = 0.3;
     published.by_length = false;
-    published.unit_weight = 1; // the paper has none: math-lm.md says what happens then
+    published.unit_weight = 1; // the paper has none: math.md says what happens then
     published.radius = 0;
     return published;
 }

@@ -35,7 +35,7 @@ typedef struct lm_settings {
 } lm_settings;
 
 lm_settings lm_settings_default(void);
-// Those of Hoellein et al. 2024, 3DGS-LM, and units; what else is not the paper's is in docs/developers/math-lm.md.
+// Those of Hoellein et al. 2024, 3DGS-LM, and units; what else is not the paper's is in docs/developers/math.md.
 lm_settings lm_settings_published(void);
 // Adds the rows of the settings that are options.
 void lm_options_list(lm_settings *settings, option_table *table);

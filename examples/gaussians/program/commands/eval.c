@@ -286,7 +286,7 @@ int eval_command(int argc, char **argv) {
             "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
             "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
-            "channels. Means are over views (docs/developers/metrics.md).\n"
+            "channels. Means are over views (docs/photographs.md#metrics).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  dsplat eval fern.ply --cameras data/fern\n"
