@@ -85,7 +85,7 @@ __device__ __forceinline__ void add_halves(unsigned long long *address, unsigned
 }
 
 template <bool Holds, typename T>
-constexpr auto value_in() {
+__host__ __device__ constexpr auto value_in() {
     if constexpr (Holds) return T{};
 }
 // A type in memory. half.cuh has those of 16 bits.

@@ -70,7 +70,7 @@ inline constexpr bool is_integer =
     is_same<T, int> || is_same<T, unsigned> || is_same<T, long> || is_same<T, unsigned long> ||
     is_same<T, long long> || is_same<T, unsigned long long>;
 template <typename T>
-constexpr auto integer() {
+__host__ __device__ constexpr auto integer() {
     if constexpr (!is_integer<T>)
         return;
     else if constexpr (T(-1) < T(0))
