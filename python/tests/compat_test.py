@@ -363,8 +363,7 @@ class Rasterizer(unittest.TestCase):
                 self.assertTrue(all(relative(a, b) < 1e-6 for a, b in zip(made, expected)))
         names = "sh", "colors_precomp", "opacities", "scales", "rotations", "cov3Ds_precomp"
         named = dict(zip(names, (s["colors"], *rest)), raster_settings=settings)
-        picture = rasterize_gaussians(s["means"], none, **named)[0]
-        self.assertLess(relative(picture, expected[0]), 1e-6)
+        self.assertLess(relative(rasterize_gaussians(s["means"], none, **named)[0], expected[0]), 1e-6)
         with self.assertRaisesRegex(TypeError, "come sh, colors_precomp"):
             rasterize_gaussians(s["means"], none)
         with self.assertRaisesRegex(NotImplementedError, "has no of_nobody"):

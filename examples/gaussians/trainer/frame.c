@@ -114,11 +114,6 @@ const offered_strategy blend_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // 
                                              {.strategy = DISTWAR_FIXED, .ignores_threshold = true},
                                              {.strategy = DISTWAR_STRATEGY_COUNT}};
 
-candidate_list blend_candidates(void) {
-    static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
-    return tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds);
-}
-
 // ---- frame
 
 static size_t pixels_of(const gs_camera *camera) {

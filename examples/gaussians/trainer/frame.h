@@ -71,8 +71,6 @@ enum { BLEND_THRESHOLD = 0 };
 #define BLEND_REDUCE_HELP "strategy by which the backward blend adds gradients"
 
 extern const offered_strategy blend_strategies[]; // of gs_render_backward
-// What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
-candidate_list blend_candidates(void);
 
 // ---- frame: a gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the

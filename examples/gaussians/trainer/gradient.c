@@ -113,21 +113,20 @@ bool exposures_open(trainer *t, fault *why) {
     t->log_gains = malloc(views * sizeof *t->log_gains);
     if (!t->log_gains) return fail(why, "no memory for %zu views", views);
     for (int i = 0; i < 2; i++) {
-        exposure_grouping *const g = &t->groupings[i];
-        g->near = malloc(views * sizeof *g->near);
-        g->of = malloc(views * sizeof *g->of);
-        if (!g->near || !g->of) return fail(why, "no memory for %zu views", views);
-        if (!neighbours_choose(t->source.views, views, i == 1, g->near, g->of, why)) return false;
+        t->near[i] = malloc(views * sizeof *t->near[i]);
+        t->near_of[i] = malloc(views * sizeof *t->near_of[i]);
+        if (!t->near[i] || !t->near_of[i]) return fail(why, "no memory for %zu views", views);
+        if (!neighbours_choose(t->source.views, views, i == 1, t->near[i], t->near_of[i], why)) return false;
     }
-    t->grouping = &t->groupings[t->state->exposed == EXPOSURE_IN_ORDER];
-    t->near_device = device_allocate(views * sizeof *t->grouping->near);
-    device_upload(t->near_device, t->grouping->near, views * sizeof *t->grouping->near);
+    t->grouping = t->state->exposed == EXPOSURE_IN_ORDER;
+    t->near_device = device_allocate(views * sizeof *t->near_device);
+    device_upload(t->near_device, t->near[t->grouping], views * sizeof *t->near_device);
     return true;
 }
 
 void exposures_close(trainer *t) {
     device_free(t->near_device);
-    for (int i = 0; i < 2; i++) free(t->groupings[i].near), free(t->groupings[i].of);
+    for (int i = 0; i < 2; i++) free(t->near[i]), free(t->near_of[i]);
     free(t->log_gains);
 }
 
@@ -148,13 +147,13 @@ static double sureness(double f, double free_between, double free_within) {
 }
 
 // The mean of all gains is 0. take: takes from the gains what neighbours have in the mean.
-static gain_spread measure_spread(const trainer *t, const exposure_grouping *by, bool take) {
+static gain_spread measure_spread(const trainer *t, int grouping, bool take) {
     const int64_t views = views_in_use(t);
     double between = 0, within = 0;
     int64_t groups = 0;
     for (int64_t first = 0, count; first < views; first += count, groups++) {
-        const int32_t *const near = by->near + first;
-        count = by->of[near[0]].count;
+        const int32_t *const near = t->near[grouping] + first;
+        count = t->near_of[grouping][near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
             double mean = 0;
             for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k];
@@ -187,33 +186,33 @@ void exposures_settle(trainer *t) {
     device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
     gain_spread spread = measure_spread(t, t->grouping, false);
     if (first) {
-        const gain_spread in_order = measure_spread(t, &t->groupings[1], false);
+        const gain_spread in_order = measure_spread(t, 1, false);
         state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
         if (in_order.alike > fmax(spread.alike, least_sure)) {
             state->exposed = EXPOSURE_IN_ORDER, spread = in_order;
-            t->grouping = &t->groupings[1];
+            t->grouping = 1;
         }
     }
     const bool together = state->exposed == EXPOSURE_TOGETHER;
     if ((together ? spread.all : spread.within) < least_spread) {
-        training_state_close_exposures(state);
+        device_free(state->exposure);
+        state->exposure = NULL, state->exposures = 0; // colours are not corrected any more
         state->learning.count = 0; // validation views had gains too
     } else if (first && !together) {
-        const size_t count = (size_t)state->exposures;
         measure_spread(t, t->grouping, true);
-        device_upload(state->exposure, t->log_gains, count * sizeof *t->log_gains);
-        device_upload(t->near_device, t->grouping->near, count * sizeof *t->grouping->near);
+        device_upload(state->exposure, t->log_gains, (size_t)state->exposures * sizeof *t->log_gains);
+        device_upload(t->near_device, t->near[t->grouping], t->source.count * sizeof *t->near_device);
     }
 }
 
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums) {
-    const neighbours *const near = &t->grouping->of[of->index[v]];
+    const neighbours *const near = &t->near_of[t->grouping][of->index[v]];
     gs_exposure_group group = {t->near_device + near->first, near->count, near->place};
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)
         group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
     const bool validates = t->report.validating && t->source.views[of->index[v]].validates;
-    const float rate = validates ? validation_rate : scheduled_exposure_rate(t->settings, of->at + v);
+    const float rate = validates ? validation_rate : t->settings->exposure_rate * (float)pow(0.01, progress_at(t->settings, of->at + v));
     return gs_exposure_step(t->state->exposure, &group, sums, rate, gain_prior, NULL);
 }
 
@@ -224,8 +223,11 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
 
 void frame_gradient_open(trainer *t) {
     const training_settings *settings = t->settings;
+    static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
     const candidate_list candidates =
-        settings->tune && t->way->frames ? blend_candidates() : candidate_alone(settings->policy);
+        settings->tune && t->way->frames
+            ? tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
+            : candidate_alone(settings->policy);
     strategy_tuner_open(&t->one.tuner, &candidates);
     // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
     // by the lists of all views of a launch, and one bound serves all.

@@ -139,10 +139,6 @@ double scheduled_weight(const training_settings *settings, double first, double 
     return first * pow(part, progress_at(settings, step));
 }
 
-float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
-    return settings->exposure_rate * (float)pow(0.01, progress_at(settings, step));
-}
-
 gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all, int64_t step,
                                int64_t iteration, int64_t first, device_buffer *logits) {
     gs_gaussians out = *all;

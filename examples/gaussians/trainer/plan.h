@@ -255,8 +255,6 @@ int64_t average_from(const training_settings *settings);
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
 // A weight at that step: its logarithm is linear in the step. part: of the first, at the last step.
 double scheduled_weight(const training_settings *settings, double first, double part, int64_t step);
-// The rate of the gains that correct colours at that step.
-float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
 // ---- from what a user chooses and what the data are like to the settings of training
 

@@ -324,8 +324,10 @@ static step_views choose_views(trainer *t, bool small) {
     step_views of = {.first = views, .pose_step = state->poses > 0 ? views / all - poses_from + 1 : 0};
     t->report.validating = is_validating(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
-    while (of.count < count)
-        trainer_add_view(t, small, view_source_next(&t->source, views + of.count, t->report.validating), &of);
+    view_source *const s = &t->source;
+    for (int64_t i = views; of.count < count; i++)
+        trainer_add_view(t, small, t->report.validating ? s->trained[view_order_at(&s->trained_order, i)]
+                                                        : view_order_at(&s->order, i), &of);
     return of;
 }
 
@@ -402,8 +404,12 @@ static bool take_step(trainer *t, bool *small) {
     // Density, average.
     if (!density_sum(&control) || !retire(t, *small) || !density_after_adam(&control)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
-    if (average_is_due(settings, place->before, place->at))
-        parameter_average_add(&state->average, &state->gaussians);
+    if (average_is_due(settings, place->before, place->at)) {
+        parameter_average *const a = &state->average;
+        const gs_gaussians *const now = &state->gaussians;
+        if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
+        GS_CHECK(gs_average(&a->average, now, ++a->samples, NULL));
+    }
     return t->waiting < WAITING || fetch_losses(t);
 }
 

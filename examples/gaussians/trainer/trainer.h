@@ -143,11 +143,6 @@ typedef struct frame_gradient {
     device_buffer splats, splat_grad, mean2d;
 } frame_gradient;
 
-typedef struct exposure_grouping {
-    neighbours *of; // [views]; NULL: colours are not corrected
-    int32_t *near;  // [views]: their order
-} exposure_grouping;
-
 struct trainer {
     training_state *state;
     ranks *group; // the state's, and so the way
@@ -169,9 +164,10 @@ struct trainer {
     frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer teacher_pixels;
     target_view taught[GS_MAX_VIEWS];
-    exposure_grouping groupings[2];         // of corrected colours: by place, in the order of the data
-    const exposure_grouping *grouping;      // the one in use
-    int32_t *near_device;                   // its near
+    // Of corrected colours, [views]: neighbours by place and in the order of the data, of which `grouping` is in use.
+    int grouping;
+    neighbours *near_of[2];
+    int32_t *near[2], *near_device;         // the orders of the groups, and the one in use
     float (*log_gains)[GS_EXPOSURE_VALUES]; // [views]: scratch
     double started;
     training_report report;

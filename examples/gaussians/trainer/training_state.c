@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void parameter_average_add(parameter_average *a, const gs_gaussians *now) {
-    if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
-    GS_CHECK(gs_average(&a->average, now, ++a->samples, NULL));
-}
-
 void parameter_average_take(parameter_average *a, const gs_gaussians *to) {
     if (a->samples > 0) device_gaussians_copy(to, &a->average);
     parameter_average_close(a);
@@ -105,12 +100,6 @@ void training_state_open_exposures(training_state *state, int64_t views) {
     state->exposures = views;
     state->exposure = device_allocate(bytes);
     device_clear(state->exposure, bytes);
-}
-
-void training_state_close_exposures(training_state *state) {
-    device_free(state->exposure);
-    state->exposure = NULL;
-    state->exposures = 0;
 }
 
 bool training_state_open_poses(training_state *state, int64_t views, fault *why) {

@@ -16,7 +16,6 @@ typedef struct parameter_average {
     gs_gaussians average; // device; without memory while samples is 0
 } parameter_average;      // starts as {0}
 
-void parameter_average_add(parameter_average *a, const gs_gaussians *now);
 // Copies the mean, if there is one, to `to`, and closes it.
 void parameter_average_take(parameter_average *a, const gs_gaussians *to);
 void parameter_average_close(parameter_average *a); // harmless on {0}
@@ -200,7 +199,6 @@ bool training_state_copy(const training_state *state, gs_gaussians *out);
 void training_state_restart(training_state *state, const gs_gaussians *start);
 // Gives each of `views` views gains of 1.
 void training_state_open_exposures(training_state *state, int64_t views);
-void training_state_close_exposures(training_state *state); // colours are not corrected any more
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
 // Sets whether all scenes of the state are antialiased, which files do not keep.

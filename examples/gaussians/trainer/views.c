@@ -445,10 +445,6 @@ const target_view *view_source_asked(view_source *s, bool small, bool trained, s
     return trained ? s->asked : views;
 }
 
-size_t view_source_next(view_source *s, int64_t step, bool trained) {
-    return trained ? s->trained[view_order_at(&s->trained_order, step)] : view_order_at(&s->order, step);
-}
-
 void view_source_close(view_source *s) {
     for (size_t i = 0; s->small && i < s->count; i++) target_view_close(&s->small[i]);
     for (size_t i = 0; s->padded && i < s->count; i++) target_view_close(&s->padded[i]);

@@ -175,8 +175,6 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
 const target_view *view_source_at(view_source *source, bool small);
 // Those that are trained on, or all. *count: how many.
 const target_view *view_source_asked(view_source *source, bool small, bool trained, size_t *count);
-// The index of the view of step 0, 1, ...
-size_t view_source_next(view_source *source, int64_t step, bool trained);
 void view_source_close(view_source *source); // harmless on {0}
 
 // ---- validation views, which are measured and not trained on until training_settings.validation_until, and neighbours.

@@ -8,7 +8,6 @@
 #include "frame.h"
 #include <gtest/gtest.h>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>

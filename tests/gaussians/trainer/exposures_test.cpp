@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gains of photographs: known ones are found and the scene is better for it, small ones are given up, and gains that
-// neighbours tell, by place or in order, stay in the scene.
+// Gains of photographs: known ones are found, small ones are given up, and those that neighbours tell stay in the scene.
 #include "frame.h"
 #include "views.h"
 #include "training_cloud.h"
@@ -172,37 +171,30 @@ TEST(Exposures, ThatDifferLittleAreGivenUp) {
     EXPECT_EQ(with.exposures, 0);
     const int64_t last =
         with.ended > 0 ? with.ended : 263; // of the measurements after iterations 59, 71, ...
-    EXPECT_EQ(with.measured, (last - 59) / 12 + 1) << "they began anew after 54";
+    EXPECT_EQ(with.measured, (last - 59) / 12 + 1); // they began anew after 54
 }
 
-// A drift with the photographs' order, or with their places, of which neighbours have the same in the mean.
-void expect_a_drift_to_stay(bool in_order) {
-    std::vector<gains> drift(exposed_views);
-    for (size_t v = 0; v < exposed_views; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
-    gallery of(drift, in_order ? 5 : 1);
-    const learned with = learn(of, true);
-    ASSERT_EQ(with.rule, in_order ? EXPOSURE_IN_ORDER : EXPOSURE_NEIGHBOURS);
-    ASSERT_GT(with.exposures, 0);
-    std::vector<int32_t> order(exposed_views);
-    std::vector<neighbours> near(exposed_views);
-    fault why;
-    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, in_order, order.data(), near.data(), &why))
-        << why.text;
-    for (size_t v = 0; v < exposed_views; v++) {
-        double sum = 0;
-        for (int64_t i = 0; i < near[v].count; i++)
-            sum += with.log_gains[size_t(order[size_t(near[v].first + i)])][0];
-        EXPECT_NEAR(sum, 0, 1e-6) << v;
-        EXPECT_LT(std::abs(with.log_gains[v][0]), 0.1) << v;
-    }
-}
-
+// A drift with the photographs' places, or with their order, of which neighbours have the same in the mean.
 TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
-    expect_a_drift_to_stay(false);
-}
-
-TEST(Exposures, WhatTheOrderTellsStaysInTheScene) {
-    expect_a_drift_to_stay(true);
+    for (const bool in_order : {false, true}) {
+        std::vector<gains> drift(exposed_views);
+        for (size_t v = 0; v < exposed_views; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
+        gallery of(drift, in_order ? 5 : 1);
+        const learned with = learn(of, true);
+        ASSERT_EQ(with.rule, in_order ? EXPOSURE_IN_ORDER : EXPOSURE_NEIGHBOURS);
+        ASSERT_GT(with.exposures, 0);
+        int32_t order[exposed_views];
+        neighbours near[exposed_views];
+        fault why;
+        ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, in_order, order, near, &why));
+        for (size_t v = 0; v < exposed_views; v++) {
+            double sum = 0;
+            for (int64_t i = 0; i < near[v].count; i++)
+                sum += with.log_gains[size_t(order[near[v].first + i])][0];
+            EXPECT_NEAR(sum, 0, 1e-6);
+            EXPECT_LT(std::abs(with.log_gains[v][0]), 0.1);
+        }
+    }
 }
 
 } // namespace
