@@ -163,6 +163,7 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
                   const float background[GS_CHANNELS]) {
     f->views = 0;
     set_view(f, gaussians, sh_degree_used, camera, background);
+    device_begin_stage(stage_name(STAGE_RENDER));
     GS_CHECK(gs_forward(&f->view, NULL));
 }
 
