@@ -4,7 +4,9 @@
 // Who calls: all threads of the block, outside divergent branches and before any thread returns, because the
 // calls contain barriers. All threads pass the same arguments, except their own values.
 // Block: any shape, 1 to 1024 threads. A thread's rank is x + y * blockDim.x + z * blockDim.x * blockDim.y.
-// Shared memory: allocated by the caller, who may reuse it when the call has returned.
+// Shared memory: allocated by the caller, who may reuse it when the call has returned:
+//
+//     __shared__ distwar::block_sum_memory<1, 256> memory;
 #ifndef DISTWAR_BLOCK_CUH
 #define DISTWAR_BLOCK_CUH
 
@@ -19,10 +21,12 @@ __device__ __forceinline__ int block_size() {
     return int(blockDim.x * blockDim.y * blockDim.z);
 }
 
-// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`; any thread calls. Only the last warp of a
+// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a
 // block can have fewer than 32.
 //   Threads  the size of the block. The mask is a constant if Threads is a multiple of 32 (all_lanes) or less
-//            than 32 (8: 0xff), and a call compiles to the code for it. 0: blockDim is read, all paths stay in the code
+//            than 32 (8: 0xff): a reduce_* then compiles to the same code as with that constant. 0: blockDim
+//            is read, and all paths of a call stay in the code, as for sizes such as 40
+// Who calls: any thread. Undefined: a block of another size than Threads.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const unsigned lanes = distwar::existing_lanes(); // all 32, as the block is one warp
 //     distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
@@ -41,9 +45,11 @@ __device__ __forceinline__ unsigned existing_lanes() {
     }
 }
 
+// ---- sum
+
 // Shared memory of block_sum for blocks of at most Threads threads: K Threads values, at most the 48 KB of a __shared__
 // variable, which 12 floats and 1,024 threads fill. Where K is large, `reduce` with a uniform_key into an accumulator of
-// one slot takes K values, and was up to 5 times as fast (docs/kernel.md).
+// one slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
     static_assert(K * Threads * sizeof(T) <= 48 * 1024,
@@ -51,9 +57,10 @@ struct block_sum_memory {
     T value[K][Threads];
 };
 
-// Sums value[k] over the threads of the block, at most Threads, by a binary tree.
+// Sums value[k] over the threads of the block, by a binary tree.
 //   sum  out: the sum in the thread of rank 0; partial sums in the others
-// The order of additions depends on the size of the block alone. Cost: 1 + ceil(log2(size)) barriers for all K values.
+// The order of additions depends on the size of the block alone. Undefined: a block of more than Threads
+// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together; K Threads values of shared memory.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::block_sum_memory<1, 32> memory;
 //     const float value[1] = {float(lane)};
@@ -91,8 +98,9 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 
 // ---- accumulator
 
-// N slots of K sums in shared memory, for blocks whose threads add to few addresses many times: by any reduce_* into sink(),
-// with the slot as key, or by sink().add(slot, val) from a single thread, between clear() and flush().
+// N slots of K sums in shared memory, for blocks whose threads add to few addresses many times. clear() sets
+// all sums to zero, flush() adds them to memory and clears them. In between, threads add through sink(), with
+// the slot as key: by any reduce_*, or by sink().add(slot, val) from a single thread.
 //
 //     __shared__ distwar::accumulator<9, 64> sums;
 //     sums.clear();
@@ -120,14 +128,18 @@ struct accumulator {
     // A sink whose keys are the slots 0..N - 1.
     __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
 
-    // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots <= N, and sets them to 0. All threads of
-    // the block call. Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
+    // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
+    // threads of the block call, with the same arguments.
+    //   key_of_slot  slots keys, in shared or global memory
+    //   slots        0..N
+    // Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush(const Key *key_of_slot, int slots, const Sink &to) {
         flush_with([&](int i) { return key_of_slot[i]; }, slots, to);
     }
 
-    // The same for slot i with the key first_key + i. The sink may be of doubles where the slots are of floats.
+    // flush for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables; the sink may be
+    // of doubles where the slots are of floats.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush_consecutive(Key first_key, int slots, const Sink &to) {
         flush_with([&](int i) { return first_key + Key(i); }, slots, to);
@@ -176,11 +188,13 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 
 } // namespace detail
 
-// Sorts the first n pairs of `memory` by key, in place, 0 <= n <= Capacity, the same in all threads.
+// Sorts the first n pairs of `memory` by key, in place.
+//   n    0..Capacity, the same in all threads; independent of the block size
 //   Key  needs operator<. NaN keys come last in either order; -0.0 equals 0.0
 // Not stable: the order of values with equal keys is unspecified, but the same in every run. The call begins
 // and ends with a barrier: threads may write `memory` directly before and read it directly after.
-// Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of them.
+// Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of
+// them, spread over the threads.
 //
 // A bitonic network in which every comparator puts the earlier pair at the lower index. Padding n to p with
 // pairs that sort last would never move them, so comparators with an index >= n are left out.

@@ -8,8 +8,8 @@
 //     groups.add_n<8>(attributes, [&](int k) { return attribute_gradient(k); },
 //                     distwar::record<float>{d_attribute, stride}, threshold);
 //
-// The first add is reduce_tree, in its sums and in the order of its additions. Each further one saves the votes, the match
-// and the redux.
+// reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
+// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and the redux.
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 
@@ -95,15 +95,20 @@ struct keyed_groups : found_groups {
 template <typename Key>
 struct lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
-    // All of the `lanes` that made the handle call, with an array or a list, values(color, opacity).
+    //   who calls  all of the `lanes` that made the handle, together
+    //   val        K values, float, double or integers of 4 or 8 bytes, or a list, values(color, opacity); more than
+    //              64 in chunks of 32. K and the type may differ from call to call. Those of inactive lanes are ignored
+    //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
     //                        whole warp with balance_threshold > 2 also 1 vote
     //
     // With at_key in place of the threshold at another key, which follows from the key of the group: for the corners of a
-    // cell or the nodes of a stencil, whose groups are those of the cell. An integer of 4 or 8 bytes, the same in all lanes
-    // of a group; two groups may have the same. Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
+    // cell or the nodes of a stencil, whose groups are those of the cell.
+    //   other_key  an integer of 4 or 8 bytes, of another type than the group's key if need be; the same in all lanes of
+    //              a group. Two groups may have the same. Ignored in inactive lanes
+    // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
     //
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
     //     for (int node = 0; node < 27; ++node)                                      // no further one
@@ -170,8 +175,10 @@ struct lane_groups {
 
 } // namespace detail
 
-// Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh. Result: a handle, whose members
-// add() and add_n() sum; their contracts stand above. Cost:
+// Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh.
+//   who calls  all of `lanes` together
+// Result: a handle. Its members add() and add_n() sum; their contracts stand above.
+// Cost:
 //   always                  1 vote; nothing else if no lane is active
 //   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key
 //   else than one key in a  1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote

@@ -11,10 +11,11 @@
 //         distwar::reduce_tree(lanes, active, key, val, hot.sink(table));
 //     hot.flush(table);
 //
-// How a key gets a slot. Its hash names one. A key that arrives at a free slot becomes its candidate and goes to memory. If
-// it arrives again before another key does, it owns the slot until flush(), and is never replaced; another key that arrives
-// first becomes the candidate. So a key wins with the square of its frequency: one in 1% of all adds against 100 others in
-// 0.01% each, all at one slot, with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%.
+// How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its
+// candidate and goes to memory. If the candidate arrives again before another key does, it owns the slot
+// until flush(). Another key that arrives first becomes the candidate in its place. So a key wins with the
+// square of its frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the
+// first wins with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%. An owned slot is never taken over.
 #ifndef DISTWAR_HOT_SLOTS_CUH
 #define DISTWAR_HOT_SLOTS_CUH
 
@@ -84,7 +85,9 @@ struct hot_slots {
     word state[N];
     T sum[N][K];
 
-    // Frees all slots. All threads of the block call, before the first add. Cost: 1 barrier.
+    // Frees all slots.
+    //   who calls  all threads of the block, before the first add
+    // Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
         for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
@@ -92,9 +95,10 @@ struct hot_slots {
     }
 
     // A sink for any reduce_* and for add() by a single thread, between clear() and flush().
-    //   to  a sink of T addressed by key (sink.cuh), the same one in all calls until flush()
-    // Cost of a commit: 1 load from shared memory, and the atomics, there or those of `to`; at a slot that nobody owns also
-    // 1 compare-and-swap in shared memory.
+    //   to  a sink addressed by key (sink.cuh), the same one in all calls until flush(). Its values are of
+    //       type T
+    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a
+    // slot that nobody owns also 1 compare-and-swap in shared memory.
     template <typename Sink>
     __device__ __forceinline__ detail::hot_sink<hot_slots, Sink> sink(const Sink &to) {
         static_assert(detail::is_addressed_by_key<Sink, Key, T>,
@@ -108,8 +112,11 @@ struct hot_slots {
 #endif
     }
 
-    // Adds the sums of all slots to the sink that sink() was given and frees them: in a long kernel whose hot keys change,
-    // call it now and then. All threads of the block call. Cost: 3 barriers; one add_one for each sum that is not 0.
+    // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a
+    // long kernel whose hot keys change, call it now and then.
+    //   who calls  all threads of the block
+    //   to         the sink that sink() was given
+    // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.
     template <typename Sink>
     __device__ __forceinline__ void flush(const Sink &to) {
         detail::sync_block();

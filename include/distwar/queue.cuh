@@ -55,13 +55,18 @@ __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *c
 
 } // namespace detail
 
-// counters[key] += amount for each active lane. Returns what the counter held before the lane's own addition, as if the
-// active lanes of the warp had added one after another, lane 0 first; not defined in inactive lanes.
-//   lanes, active, key  as for reduce (reduce.cuh), key >= 0. For counters that lie further apart pass key * stride
+// counters[key] += amount for each active lane. Returns what the counter held before the lane's own addition,
+// as if the active lanes of the warp had added one after another, lane 0 first.
+//   who calls  all of `lanes` together, with the same mask (reduce.cuh); else undefined
+//   active     whether this lane adds; key and amount of an inactive lane are ignored
+//   key        an integer of 4 or 8 bytes, >= 0. Active lanes with equal keys form a group. uniform_key{key}:
+//              all of `lanes` have this key. For counters that lie further apart pass key * stride
 //   amount     any integer no wider than the counter, also 0 or negative; sums wrap
 //   counters   integers of 4 or 8 bytes, aligned, in global or shared memory; the same pointer in all of `lanes`
 //   S          the scope of the atomics, which are relaxed
-// A group adds by one atomic: no other thread adds between its lanes.
+// Result: as above in active lanes; not defined in inactive ones. A group adds by one atomic: no other thread
+// adds between its lanes.
+// Errors: none at run time.
 // Cost (shuffles of 8-byte values count twice):
 //   always               1 vote; nothing else if no lane is active
 //   to find the groups   1 match, 1 redux (6 votes before compute capability 8.0); none with a uniform_key
@@ -103,8 +108,9 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     return T(detail::add_once<S>(lanes, active, counter, lane, last, sum[0]) + (sum[0] - own));
 }
 
-// fetch_add of the value 1, so the results of a group are consecutive numbers. Cost: 1 vote, nothing else if no lane is
-// active; 1 match, none with a uniform_key; 1 atomic instruction, by the first lane of each group; 1 shuffle.
+// fetch_add of the value 1, so the results of a group are consecutive numbers.
+// Cost: 1 vote, nothing else if no lane is active; 1 match, none with a uniform_key; 1 atomic instruction, by
+// the first active lane of each group; 1 shuffle (of 8 bytes: two).
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const int before = distwar::fetch_add(distwar::all_lanes, true, lane / 16, counters);
 //     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
@@ -122,8 +128,10 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     return T(before + bits(__popc(detail::lanes_below(group))));
 }
 
-// Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's slot, as
-// fetch_add does. The slots of a warp are consecutive, in the order of its lanes. The caller checks for room and writes.
+// Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's slot. The
+// slots of a warp are consecutive, in the order of its lanes. The caller checks for room and writes.
+//   lanes, active, T, S  as for fetch_add; count is its only counter
+// Result: the slot in active lanes; not defined in inactive ones.
 // Cost: 1 vote; if a lane is active 1 atomic, by one lane, and 1 shuffle (of 8 bytes: two).
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const unsigned slot = distwar::append(distwar::all_lanes, lane % 2 == 1, count);
@@ -134,7 +142,8 @@ __device__ __forceinline__ T append(detail::lane_mask lanes, bool active, T *cou
     return distwar::fetch_add<S>(lanes, active, uniform_key<int>{0}, count);
 }
 
-// Queues of equal capacity: queue q holds items[q * capacity + slot] for slot < min(counts[q], capacity).
+// Queues of equal capacity: queue q holds items[q * capacity + slot] for slot < min(counts[q], capacity). A
+// single queue is queue 0. Count is an unsigned integer of 4 or 8 bytes.
 template <typename Item, typename Count = unsigned>
 struct queue {
     static_assert(detail::is_integer<Count> && Count(-1) > Count(0),
@@ -152,9 +161,12 @@ inline constexpr Count no_slot = Count(-1);
 //   lanes, active, S  as for fetch_add
 //   key               the number of the lane's queue, as the key of fetch_add
 //   item              copied by assignment; that of an inactive lane is ignored
-//   to                the same in all of `lanes`; counts[q] is 0 at first, or the number of items that queue q holds
-// Result: the lane's slot, or no_slot<Count> if its queue is full or the lane is inactive. The items that a warp appends to
-// one queue have consecutive slots. If items found no room, counts[q] is the capacity that would have been enough.
+//   to                the same in all of `lanes`. Before the first append counts[q] is 0, or the number of
+//                     items that queue q holds already
+// Result: the lane's slot, or no_slot<Count> if its queue is full or the lane is inactive. The items that a
+// warp appends to one queue have consecutive slots, in the order of its lanes.
+// Errors: if items found no room, counts[q] > capacity after the kernel; counts[q] is the capacity that would
+// have been enough.
 // Undefined: 2^32 - 1 or more appends to one queue that counts in unsigned. A lane takes its slot first and writes its
 // item afterwards, by a plain store: the count does not tell a reader in the same kernel which items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
- * A program that lets its user choose a strategy takes names and properties from here. */
+ * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
+ * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. Every program
+ * that offers the strategies of reduce<> then has it. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 

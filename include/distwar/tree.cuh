@@ -27,8 +27,8 @@
 
 namespace distwar {
 
-// tree_total leaves the total of value k in lane tree_owner(k), in total[tree_place(k)] of tree_places(K). A place that
-// belongs to no value is undefined.
+// tree_total leaves the total of value k in lane tree_owner(k), in total[tree_place(k)]. Each lane has
+// tree_places(K) places. A place that belongs to no value is undefined.
 __host__ __device__ constexpr int tree_owner(int k) {
     return k % 32;
 }
@@ -48,8 +48,9 @@ __host__ __device__ constexpr int tree_shuffles(int K) {
     return shuffles;
 }
 
-// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has half the
-// throughput of a shuffle (CUDA C++ Programming Guide): 3 cost as much as the 6 shuffles of a tree of 3. Not measured.
+// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
+// half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
+// a tree of 3 values, and save its selects. Not measured.
 inline constexpr int max_values_by_redux = 3;
 template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = is_integer<T> && sizeof(T) == 4 && K <= max_values_by_redux &&
@@ -99,9 +100,11 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
 //   val        1 <= K <= 64 values: float, double or integers of 4 or 8 bytes
 //   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
 //   op         add, minimum, maximum, multiply, or of integers bit_and, bit_or, bit_xor
-// If no lane is active the totals are what changes nothing: 0, 1, infinities, the largest or smallest integer, all bits. A
-// NaN makes a sum NaN; minimum and maximum ignore it. The order of additions depends on K alone.
-// Cost: tree_shuffles(K) shuffles. Up to 3 values of int or unsigned, from compute capability 8.0 on: K redux.
+// If no lane is active the totals are 0 (minimum: infinity or the largest integer; maximum: -infinity or the
+// smallest integer; multiply: 1; bit_and: all bits). A NaN makes a sum NaN;
+// minimum and maximum ignore it. The order of additions depends on K alone.
+// Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
+// 8.0 on: K redux.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const int val[2] = {lane, -lane};
 //     int total[distwar::tree_places(2)];
@@ -121,8 +124,16 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
             partial[0] = k == 0 || lane_id() == unsigned(k) ? all : partial[0];
         }
     } else if constexpr (detail::is_same<Op, add>) {
-        // Step 0. shift_pair picks from (val[2i], val[2i + 1]): an active even lane keeps the first by shift 0 and sends the
-        // second by 32, an odd one the other way round; an inactive lane keeps and sends zeros, by 64.
+        // Step 0. An inactive lane keeps and sends zeros: shift_pair picks from (val[2i], val[2i + 1]) by a shift.
+        // Example with K = 4, lanes 0 and 2 active:
+        //
+        //               keep_shift  send_shift  keeps           sends
+        //     lane 0     0          32          val[0], val[2]  val[1], val[3]
+        //     lane 1    64          64          0, 0            0, 0
+        //     lane 2     0          32          val[0], val[2]  val[1], val[3]
+        //     lane 3    64          64          0, 0            0, 0
+        //
+        // An active lane 1 would have the shifts 32 and 0.
         const unsigned odd = lane_id() & 1;
         const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
         DISTWAR_UNROLL
@@ -229,12 +240,13 @@ __device__ __forceinline__ constexpr void check_tree() {
 // tree_of_lanes<0, 5> leaves sums where tree_total does. Between two steps there is room for arithmetic that all lanes of
 // a group have in common.
 //
-// Moments: lane l has the pixel x = l % 8, y = l / 8 and a value v; wanted are the sums of v, x v, y v, x x v, x y v, y y v,
-// as six values of each lane a tree of 8 shuffles. y is the same in the 8 lanes of a row, x in the 4 lanes of a column: v, y v
-// and y y v are summed over columns, tree_of_lanes<3, 5>, 3 shuffles. Then a lane has one sum s of its column, and s, x s and
-// x x s are summed over the columns, tree_of_lanes<0, 3>, 4 shuffles.
+// Moments: lane l has the pixel x = l % 8, y = l / 8 and a value v, and the sums of v, x v, y v, x x v, x y v, y y v are
+// wanted. As six values of each lane that is a tree of 8 shuffles. y is the same in the 8 lanes of a row and x in the 4
+// lanes of a column: v, y v and y y v are summed over columns, tree_of_lanes<3, 5>, 3 shuffles. Then a lane has one sum s of
+// its column, and s, x s and x x s are summed over the columns, tree_of_lanes<0, 3>, 4 shuffles.
 //
-// The order of additions depends on K and the steps alone. Cost: ceil(K / 2) + ceil(K / 4) + ... + ceil(K / n) shuffles.
+// The order of additions depends on K and the steps alone.
+// Cost: ceil(K / 2) + ceil(K / 4) + ... + ceil(K / n) shuffles.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     float val[2] = {1, float(lane)};
 //     distwar::tree_of_lanes<3, 5>(val); // over lanes l, l + 8, l + 16 and l + 24

@@ -7,7 +7,6 @@
 #include <limits>
 #include <sstream>
 #include <string.h>
-#include <vector>
 
 namespace lens_test {
 

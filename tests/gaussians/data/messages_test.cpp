@@ -5,7 +5,6 @@
 #include "formats/scene_cases.h"
 #include <cmath>
 #include <fnmatch.h>
-#include <functional>
 #include <map>
 
 namespace messages_test {

@@ -310,6 +310,7 @@ TEST_F(Written, TheSuffixDecidesTheFormat) {
         write(name);
         EXPECT_EQ(got.mean[4], sent.mean[4]);
     }
+    scene_close(&got);
     for (const std::string name :
          {"a.sogs", "a", "ply", ".ply", "a.ply.gz", "a.plyx", "b.splat", "no/such/folder.ply"}) {
         path = name[0] == '.' ? name : folder / name;

@@ -5,7 +5,6 @@
 
 #include "files.h"
 #include "formats/zip.h"
-#include <algorithm>
 #include <map>
 #include <vector>
 
