@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // A step of finite differences for every parameter of a Gaussian.
 #ifndef FINITE_DIFFERENCE_H
 #define FINITE_DIFFERENCE_H

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // The reference's scene, and its way from and to floats.
 #include "reference.h"
 

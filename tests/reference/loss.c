@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // 0.8 L1 + 0.2 (1 - SSIM) and its gradient (Wang et al. 2004; padding and constants in docs/developers/math.md section
 // 5).
 #include "reference.h"
@@ -134,9 +133,9 @@ double reference_ssim(const double *first, const double *second, const reference
     return sum / n;
 }
 
-void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
-                           int height, const signed char *held, signed char *taken,
-                           reference_loss_value *value, double *gradient) {
+void reference_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width, int height,
+                    const signed char *held, signed char *taken, reference_loss_value *value,
+                    double *gradient) {
     const int64_t pixels = (int64_t)width * height;
     double *plane = allocate(pixels, sizeof(double)); // one channel of the target
     double *counts = allocate(pixels, sizeof(double));
@@ -163,12 +162,6 @@ void reference_masked_loss(const double *color, const uint8_t *target, const uin
     value->l1 = n > 0 ? l1 / n : 0;
     value->ssim = n > 0 ? similarity / n : 1;
     value->loss = 0.8 * value->l1 + 0.2 * (1 - value->ssim);
-}
-
-void reference_loss(const double *color, const uint8_t *target, int width, int height,
-                    const signed char *held, signed char *taken, reference_loss_value *value,
-                    double *gradient) {
-    reference_masked_loss(color, target, NULL, width, height, held, taken, value, gradient);
 }
 
 double reference_depth_loss(const double *depth, const float *target, const uint8_t *mask, int64_t pixels,

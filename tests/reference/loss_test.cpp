@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // The reference's loss against its definition, and its gradient against finite differences.
 #include "finite_difference.h"
 
@@ -71,8 +70,8 @@ TEST(Loss, IsWhatItsDefinitionSays) {
             }
         reference_loss_value value, other;
         const auto loss = [&](reference_loss_value *out) {
-            reference_masked_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, width,
-                                  height, nullptr, nullptr, out, nullptr);
+            reference_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, width, height,
+                           nullptr, nullptr, out, nullptr);
         };
         loss(&value);
         EXPECT_NEAR(value.l1, l1 / n, 1e-14);
@@ -104,8 +103,8 @@ TEST(Loss, GradientMatchesFiniteDifferences) {
             const auto loss = [&, w = width, h = height](const signed char *held, signed char *taken,
                                                          double *out) {
                 reference_loss_value value;
-                reference_masked_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, w, h,
-                                      held, taken, &value, out);
+                reference_loss(p.color.data(), p.target.data(), masked ? mask.data() : nullptr, w, h, held,
+                               taken, &value, out);
                 return value.loss;
             };
             loss(nullptr, sign.data(), gradient.data());

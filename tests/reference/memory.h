@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // Zeroed memory or the end: the reference has no other failure.
 #ifndef REFERENCE_MEMORY_H
 #define REFERENCE_MEMORY_H

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // All stages in a row, forward and back.
 #include "reference.h"
 
@@ -45,7 +44,7 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
     const int backward = outputs->gradients.mean || outputs->mean2d_gradient ||
                          outputs->abs_mean2d_gradient || outputs->camera_gradient;
     double *color_gradient = backward ? allocate(3 * pixels, sizeof(double)) : NULL;
-    reference_loss(image.color, problem->target, width, height, held ? held->sign : NULL, made.sign,
+    reference_loss(image.color, problem->target, NULL, width, height, held ? held->sign : NULL, made.sign,
                    &outputs->value, color_gradient);
     outputs->objective = outputs->value.loss;
     for (int64_t i = 0; problem->alpha_weight && i < pixels; i++)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // All stages of the reference together: the gradient of every stored parameter against finite differences of
 // the loss, with every decision held.
 #include "finite_difference.h"

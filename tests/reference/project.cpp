@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // A Gaussian as a camera sees it, by the 3D covariance (Zwicker et al. 2002). There is no adjoint to be derived by hand:
 // the same code, over numbers that carry their derivatives, is one.
 #include "reference.h"

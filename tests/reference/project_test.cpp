@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // The reference's projection against what defines it, and its derivatives against finite differences.
 #include "finite_difference.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // Scenes with everything in them that a rasteriser must survive. Only + - * / and sqrt, which round alike
 // everywhere.
 #include "reference.h"
@@ -160,9 +159,9 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
         gaussians->sh[stored * i + k] = k < 3 ? uniform(state, -3, 3) : uniform(state, -0.5, 0.5);
 }
 
-static reference_scene scene_of(uint64_t seed, int64_t count, int sh_degree, const int size[2], int model) {
+reference_scene reference_scene_seen_by(int model, uint64_t seed, int64_t count, int sh_degree, int width,
+                                        int height) {
     uint64_t state = seed;
-    const int width = size[0], height = size[1];
     reference_scene scene = {.gaussians = reference_gaussians_create(count, sh_degree),
                              .camera = random_camera(&state, width, height),
                              .target = allocate(3 * (int64_t)width * height, 1)};
@@ -189,12 +188,7 @@ static reference_scene scene_of(uint64_t seed, int64_t count, int sh_degree, con
 }
 
 reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height) {
-    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, GS_PINHOLE);
-}
-
-reference_scene reference_scene_seen_by(int model, uint64_t seed, int64_t count, int sh_degree, int width,
-                                        int height) {
-    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, model);
+    return reference_scene_seen_by(GS_PINHOLE, seed, count, sh_degree, width, height);
 }
 
 void reference_scene_precompute(reference_scene *scene, int color, int covariance) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // Random scenes: exact in float, the same everywhere, with every kind of Gaussian in them.
 #include "finite_difference.h"
 

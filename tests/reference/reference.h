@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
 // The reference: every stage of examples/gaussians on the CPU, in double precision and in textbook form, with
 // covariances and their inverses where the kernels use whitened offsets, and gradients by the covariance
 // where they use moments. Kernels are compared with it; finite differences check it.
@@ -201,16 +200,12 @@ typedef struct reference_loss_value {
     double ssim; // mean
 } reference_loss_value;
 
+// Of the pixels whose mask, [height][width] or NULL, is not 0; of none a loss of 0 and an SSIM of 1.
 // color: [3][height][width]; target: [height][width][3]. held, taken: NULL, or the sign of c - c* of every
 // value, [3][height][width]. gradient: [3][height][width] or NULL.
-void reference_loss(const double *color, const uint8_t *target, int width, int height,
+void reference_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width, int height,
                     const signed char *held, signed char *taken, reference_loss_value *value,
                     double *gradient);
-
-// The same of the pixels whose mask is not 0, [height][width]. All are 0: a loss of 0 and an SSIM of 1.
-void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
-                           int height, const signed char *held, signed char *taken,
-                           reference_loss_value *value, double *gradient);
 
 typedef struct reference_ssim_shape {
     int width, height;
@@ -226,13 +221,6 @@ double reference_ssim(const double *first, const double *second, const reference
 // none. held, taken, gradient: as above, [height][width]; the gradient is not weighted.
 double reference_depth_loss(const double *depth, const float *target, const uint8_t *mask, int64_t pixels,
                             const signed char *held, signed char *taken, double *gradient);
-
-// ---- Adam ----
-
-// As gs_adam.
-void reference_adam(const reference_gaussians *gaussians, const reference_gaussians *gradients,
-                    const reference_gaussians *first_moment, const reference_gaussians *second_moment,
-                    const gs_adam_rates *rates, int64_t step);
 
 // ---- all of it ----
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-//
 // The reference's lists and blending by hand-made cases, its adjoint against finite differences.
 #include "finite_difference.h"
 
 #include <gtest/gtest.h>
-
 
 namespace {
 

@@ -105,6 +105,13 @@ std::vector<double> device_gaussians::values() const {
     return out;
 }
 
+void device_gaussians::write(const std::vector<double> &values) const {
+    reference_gaussians all = read();
+    std::copy(values.begin(), values.end(), all.mean);
+    upload(all);
+    reference_gaussians_destroy(&all);
+}
+
 kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
     : choice(choice_), context(context_), scene(scene_of(choice)), gaussians(scene.gaussians),
       splats(size_t(choice.count)), color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),

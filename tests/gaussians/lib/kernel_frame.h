@@ -38,6 +38,7 @@ class device_gaussians {
     const gs_gaussians *get() const { return &gaussians; }
     reference_gaussians read() const;   // the caller destroys it
     std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
+    void write(const std::vector<double> &values) const;
 
   private:
     std::vector<std::vector<float>> on_host(gs_gaussians *floats) const;

@@ -202,48 +202,6 @@ TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     for (const double value : all.gradients.values()) ASSERT_EQ(value, 0);
 }
 
-TEST(ViewsEdges, WhatCannotBeIsRefused) {
-    const kernel_frame frame(some_scene);
-    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, GS_MAX_VIEWS + 1);
-    gs_view like = frame.view;
-    like.views = {2, cameras.data()};
-    view_step all(like, some_scene);
-    ASSERT_GS_OK(gs_forward(&all.view, NULL));
-    using change = void (*)(gs_view &, std::vector<gs_camera> &);
-    const auto refused = [&](auto *call, const char *text, change of) {
-        gs_view view = all.view;
-        std::vector<gs_camera> own = cameras;
-        view.views.cameras = own.data();
-        of(view, own);
-        expect_refused(call(&view, NULL), text);
-    };
-    for (const change of : {change([](gs_view &v, auto &) { v.views.count = GS_MAX_VIEWS + 1; }),
-                            change([](gs_view &v, auto &) { v.views.count = -1; })})
-        refused(gs_forward, "gs_forward: views.count must be in 0..32", of);
-    refused(gs_forward, "gs_forward: views.cameras must be given",
-            [](gs_view &v, auto &) { v.views.cameras = NULL; });
-    refused(gs_forward, "gs_forward: all cameras must have the size of gs_view.camera",
-            [](gs_view &, auto &own) { own[1].width--; });
-    refused(gs_forward, "gs_project: fx, fy and near_plane must be positive",
-            [](gs_view &, auto &own) { own[1].fx = 0; });
-    refused(gs_forward, "gs_forward: count of Gaussians times cameras",
-            [](gs_view &v, auto &) { v.gaussians.count = INT32_MAX / 2 + 1; });
-    refused(gs_forward, "gs_forward: several cameras take 3 channels",
-            [](gs_view &v, auto &) { v.gaussians.channels = 4; });
-    for (const change of : {change([](gs_view &v, auto &) { v.views.count = 3; }),
-                            change([](gs_view &v, auto &) { v.views = {}; })})
-        refused(gs_render, "gs_render: the lists are of another number of cameras", of);
-
-    const device_vector<int32_t> radii(static_cast<size_t>(some_scene.count));
-    const device_vector<uint8_t> visible(static_cast<size_t>(some_scene.count));
-    expect_refused(gs_radii(&all.view, radii.data(), NULL), "gs_radii: several cameras are not supported");
-    expect_refused(gs_mark_visible(&all.view, visible.data(), NULL), "gs_mark_visible: several cameras");
-    // As distwar_gs.h says: one of them by itself.
-    gs_view second = all.view;
-    second.views = {}, second.camera = cameras[1], second.splats += some_scene.count;
-    EXPECT_GS_OK(gs_radii(&second, radii.data(), NULL));
-}
-
 // No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
 TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     gs_view view = {};

@@ -1,37 +1,28 @@
 // SPDX-License-Identifier: MIT
-// The blend and its adjoint against the reference, with the kernels' decisions replayed, and the decisions
-// themselves.
+// The blend and its adjoint against the reference, with the kernels' decisions replayed: of three channels and of others, with
+// depth, its median and absolute gradients; and the decisions themselves.
 #include "blend_cases.h"
 #include "blend.cuh"
 #include <algorithm>
-#include <cmath>
+#include <string>
 
 using namespace gs;
 
 namespace {
 
+// ---- three channels ----
+
 class Render : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Render, AgreesWithTheReferenceWhateverThePixelsOfAThread) {
-    blend_frame frame(GetParam());
-    const rendered expected(frame.blend());
-    const int64_t plane = frame.pixels();
-    for (const int pixels : {1, 2, 4}) {
-        const std::vector<float> before = frame.color.read(), behind = frame.transmittance.read();
-        frame.view.ranges.pixels_per_thread = pixels;
-        ASSERT_GS_OK(gs_render(&frame.view, NULL));
-        const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
-        const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
-        EXPECT_EQ(color, before) << pixels;
-        EXPECT_EQ(transmittance, behind) << pixels;
-        for (int64_t i = 0; i < plane; i++) {
-            for (int c = 0; c < 3; c++)
-                ASSERT_NEAR(color[c * plane + i], expected.color[c * plane + i], 1e-5) << "pixel " << i;
-            ASSERT_NEAR(transmittance[i], expected.transmittance[i], 1e-5) << "pixel " << i;
-            ASSERT_EQ(n_contrib[i], expected.n_contrib[i]) << "pixel " << i;
-        }
-    }
+    blend_frame(GetParam()).expect_reference_image();
 }
+
+TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
+    blend_frame(GetParam()).expect_reference_moments(false, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, Render, testing::ValuesIn(comparison_scenes()));
 
 TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
     int64_t pixels = 0, differing = 0;
@@ -57,11 +48,6 @@ TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
         }
     }
     EXPECT_LE(differing, pixels / 1000);
-}
-
-TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
-    blend_frame frame(GetParam());
-    frame.expect_reference_moments(false, false);
 }
 
 // The strategy block with a limit: the reference gives every pixel's part of each moment, which is clamped and added up.
@@ -111,62 +97,159 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenes, Render, testing::ValuesIn(comparison_scenes()));
+// ---- depth ----
 
-TEST(RenderEdges, BadArgumentsAreNamed) {
-    kernel_frame frame(comparison_scenes()[0]);
-    const view_step step(frame);
-    gs_gradient good = step.gradient;
-    good.color = frame.color.data();
-    const auto backward = [&](const gs_gradient *gradient, distwar_policy policy) {
-        return gs_render_backward(&frame.view, gradient, policy, NULL);
-    };
-    for (const int threshold : {-1, 34})
-        expect_refused(backward(&good, {DISTWAR_BFLY, threshold}),
-                       "gs_render_backward: balance_threshold must be in 0..33");
-    expect_refused(backward(&good, {distwar_strategy(17), 0}), "gs_render_backward: 17 is not a strategy");
-    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
-    expect_refused(backward(&step.gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
-    gs_gradient bad = good;
-    bad.splat_grad = NULL;
-    expect_refused(backward(&bad, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
-    bad = good;
-    for (const float limit : {-1.0f, NAN}) {
-        bad.block_limit = limit;
-        expect_refused(backward(&bad, {DISTWAR_BLOCK, 0}), "gs_render_backward: block_limit must be");
-    }
-    // Strategies that the blend does not have.
-    int taken = 0;
-    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
-        const distwar_strategy strategy = distwar_strategy(s);
-        if (gs_has_strategy(strategy)) {
-            EXPECT_GS_OK(backward(&good, {strategy, 0}));
-            taken++;
-        } else {
-            expect_refused(backward(&good, {strategy, 0}), std::string("gs_render_backward: strategy ") +
-                                                               distwar_strategy_name(strategy) +
-                                                               " is not supported");
-        }
-    }
-    EXPECT_EQ(taken, 6);
-    for (const int none : {int(DISTWAR_VECTOR), int(DISTWAR_CUB), int(DISTWAR_STRATEGY_COUNT), -1})
-        EXPECT_FALSE(gs_has_strategy(distwar_strategy(none)));
-
-    expect_refused(gs_render(NULL, NULL), "gs_render: view must be given");
-    const auto refused = [&](const char *text, void (*change)(gs_view &)) {
-        gs_view view = frame.view;
-        change(view);
-        expect_refused(gs_render(&view, NULL), std::string("gs_render: ") + text);
-    };
-    refused("transmittance and n_contrib", [](gs_view &v) { v.image.n_contrib = NULL; });
-    refused("the view has no lists", [](gs_view &v) { v.ranges = {}; });
-    refused("the lists are of an image of another size", [](gs_view &v) { v.camera.width += 64; });
-    refused("pixels_per_thread must be 1, 2 or 4", [](gs_view &v) { v.ranges.pixels_per_thread = 3; });
-    refused("split_tiles",
-            [](gs_view &v) { v.ranges.split_tiles = v.ranges.tiles_x * v.ranges.tiles_y + 1; });
-    refused("splat_index and splats", [](gs_view &v) { v.splats = NULL; });
-    refused("count must be in 0..2^31 - 2", [](gs_view &v) { v.gaussians.count = -1; });
+struct depth_scene {
+    scene_choice choice;
+    bool normalize, inverse = false;
+};
+void PrintTo(const depth_scene &s, std::ostream *out) {
+    PrintTo(s.choice, out);
+    *out << (s.normalize ? ", normalised" : "") << (s.inverse ? ", inverse" : "");
 }
+
+class Depth : public testing::TestWithParam<depth_scene> {
+  protected:
+    Depth() : frame(GetParam().choice) {
+        frame.view.image.depth = frame.depth.data();
+        frame.view.image.median_depth = frame.median_depth.data();
+        frame.view.normalize_depth = GetParam().normalize;
+        frame.view.inverse_depth = GetParam().inverse;
+    }
+    blend_frame frame;
+};
+
+TEST_P(Depth, AgreesWithTheReference) {
+    frame.expect_reference_image();
+    // Either output alone.
+    const std::vector<float> depth = frame.depth.read(), median = frame.median_depth.read(),
+                             sentinel(depth.size(), 12345);
+    for (const bool of_depth : {false, true}) {
+        frame.depth.fill(12345), frame.median_depth.fill(12345);
+        frame.view.image.depth = of_depth ? frame.depth.data() : NULL;
+        frame.view.image.median_depth = of_depth ? NULL : frame.median_depth.data();
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
+        EXPECT_EQ(frame.depth.read(), of_depth ? depth : sentinel);
+        EXPECT_EQ(frame.median_depth.read(), of_depth ? sentinel : median);
+    }
+}
+
+TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
+    for (const auto &[depth, absolute] : {std::pair{true, false}, {false, true}, {true, true}})
+        frame.expect_reference_moments(depth, absolute);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, Depth,
+                         testing::Values(depth_scene{small_scene, false},
+                                         depth_scene{{5, 64, 3, 1, 17, 90}, true},
+                                         depth_scene{{9, 600, 1, 1, 33, 33}, true},
+                                         depth_scene{{9, 600, 1, 1, 33, 33}, false, true},
+                                         depth_scene{small_scene, true, true}));
+
+TEST(DepthEdges, WithoutSplatsIsZeroAndTheImageTheBackground) {
+    kernel_frame frame({1, 0, 0, 0, 20, 30});
+    frame.view.image.depth = frame.depth.data(), frame.view.image.median_depth = frame.median_depth.data();
+    for (const int normalize : {0, 1}) {
+        frame.depth.fill(12345);
+        frame.view.normalize_depth = normalize;
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
+        EXPECT_EQ(frame.depth.read(), std::vector<float>(600));
+        EXPECT_EQ(frame.median_depth.read(), std::vector<float>(600));
+        EXPECT_EQ(frame.transmittance.read(), std::vector<float>(600, 1));
+        const std::vector<float> color = frame.color.read();
+        for (size_t i = 0; i < color.size(); i++) ASSERT_EQ(color[i], frame.view.background[i / 600]);
+    }
+}
+
+// ---- other numbers of channels ----
+
+class Channels : public testing::TestWithParam<int> {
+  protected:
+    Channels() : frame(small_scene, GetParam()) {
+        frame.view.image.depth = frame.depth.data();
+        frame.view.normalize_depth = frame.channels % 2;
+        frame.view.inverse_depth = frame.channels % 4 >= 2;
+        EXPECT_GS_OK(gs_render(&frame.view, NULL));
+    }
+    blend_frame frame;
+};
+
+TEST_P(Channels, TheImageAgreesWithTheReference) {
+    for (const gs_splat &splat : frame.splats.read()) ASSERT_EQ(splat.color[0], 0);
+    frame.expect_reference_image();
+    frame.view.image.depth = NULL;
+    frame.expect_reference_image();
+}
+
+// The kernels without depth and absolute gradients are others.
+TEST_P(Channels, GradientsAgreeWithTheReferenceByEveryReduction) {
+    frame.expect_reference_moments(true, frame.channels <= 32);
+    frame.expect_reference_moments(false, false);
+}
+
+// Every step of 1, 4, 8, 16 and 32 channels, full and padded; and two passes.
+INSTANTIATE_TEST_SUITE_P(Steps, Channels, testing::Values(1, 2, 4, 5, 8, 13, 16, 31, 32, 35),
+                         [](const auto &info) { return std::to_string(info.param); });
+
+// Through the projection as well.
+TEST(ChannelsOfAView, ParametersHaveTheGradientsOfTheReference) {
+    blend_frame f(small_scene, 8);
+    f.view.image.depth = f.depth.data(), f.view.inverse_depth = 1;
+    ASSERT_GS_OK(gs_render(&f.view, NULL));
+    std::vector<reference_splat_gradient> gradients;
+    std::vector<double> color_gradients;
+    f.reference_gradients(true, &gradients, &color_gradients);
+    const int64_t n = f.choice.count;
+    view_step step(f);
+    const device_vector<float> d_color(f.d_color), d_alpha(f.d_alpha);
+    step.gradient.gaussians.color = f.d_colors.data();
+    step.gradient.depth = f.depth_gradient.data(), step.gradient.abs_mean2d = step.abs_mean2d.data();
+    step.gradient.color = d_color.data(), step.gradient.alpha = d_alpha.data();
+    ASSERT_GS_OK(gs_backward(&f.view, &step.gradient, {DISTWAR_TREE, 0}, NULL));
+
+    reference_gaussians expected = reference_gaussians_create(n, f.choice.sh_degree);
+    for (int64_t i = 0; i < n; i++) {
+        for (double &channel : gradients[i].color)
+            channel = 0; // of the splat's own colour, which is not read
+        reference_project_backward(&f.scene.gaussians, i, f.choice.sh_degree_used, &f.scene.camera,
+                                   &f.taken.splats[i], &gradients[i], &expected);
+    }
+    reference_gaussians got = step.gradients.read();
+    for (const group_error &error : group_errors(got, expected))
+        EXPECT_TRUE(error.value <= 1e-4 || error.what == std::string("sh")) << error.what; // sh: not read
+    EXPECT_LE(relative_norm(doubles(f.d_colors.read()), color_gradients), 1e-4);
+    reference_gaussians_destroy(&expected);
+    reference_gaussians_destroy(&got);
+}
+
+TEST(ChannelsOfAView, ThreeGivenChannelsAreThoseOfTheSplats) {
+    const scene_choice given = {10, 128, 1, 1, 40, 56, true, false};
+    kernel_frame frame(given);
+    const std::vector<float> color = frame.color.read();
+    frame.view.gaussians.channels = GS_CHANNELS;
+    ASSERT_GS_OK(gs_project(&frame.view, NULL));
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
+    EXPECT_EQ(frame.color.read(), color);
+}
+
+TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
+    blend_frame f(small_scene, 5);
+    own_view view(f.view);
+    view.camera.translation[2] = -1000;
+    ASSERT_GS_OK(gs_forward(&view, NULL));
+    ASSERT_EQ(view.isects_needed, 0);
+    const std::vector<float> image = f.image.read();
+    for (size_t i = 0; i < image.size(); i++) ASSERT_EQ(image[i], f.host_background[i / size_t(f.pixels())]);
+    f.view = view, f.view.memory = {};
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
+        for (const float value : f.backward({strategy, 0})) ASSERT_EQ(value, 0);
+    view.channel_background = NULL;
+    ASSERT_GS_OK(gs_render(&view, NULL));
+    EXPECT_EQ(f.image.read(), std::vector<float>(image.size()));
+}
+
+// ---- edges ----
 
 // What a pixel asks that no splat counts at reaches no splat, even if it is no number.
 TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
@@ -201,21 +284,11 @@ TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
 
 // Only where tiles are split does the way back read the colours.
 TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
-    kernel_frame frame(comparison_scenes()[0]);
-    const std::vector<float> d_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
-                             d_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
+    blend_frame frame(comparison_scenes()[0]);
     frame.view.ranges.split_tiles = 0;
-    const std::vector<float> with = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
+    const std::vector<float> with = frame.backward({DISTWAR_TREE, 0});
     frame.view.image.color = NULL;
-    const std::vector<float> without = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
-    EXPECT_LE(relative_norm(without, with), 1e-6);
-    const view_step step(frame);
-    gs_gradient gradient = step.gradient;
-    gradient.color = frame.color.data();
-    frame.view.ranges.split_tiles = 1;
-    expect_refused(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL),
-                   "gs_render_backward: color of the image must be given where tiles are split");
-    expect_refused(gs_render(&frame.view, NULL), "gs_render: color of the image");
+    EXPECT_LE(relative_norm(frame.backward({DISTWAR_TREE, 0}), with), 1e-6);
 }
 
 } // namespace

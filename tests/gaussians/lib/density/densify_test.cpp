@@ -285,28 +285,4 @@ TEST(Densify, AResetCutsOpacitiesAndTheirMomentsAlone) {
     }
 }
 
-TEST(Densify, RefusesBadArguments) {
-    const device_set set(random_gaussians(14, 10, 1));
-    const gs_gaussians g = set.get();
-    const device_vector<float> density(20);
-    gs_density_plan plan;
-    const auto step = [&](const gs_gaussians *what, const gs_density_rules *r) {
-        return gs_density_plan_step(what, density.data(), r, &plan, nullptr);
-    };
-    EXPECT_GS_OK(step(&g, &rules));
-    std::vector<gs_density_rules> bad(4, rules);
-    bad[0].gradient_threshold = bad[1].split_factor = NAN;
-    bad[2].gradient_threshold = bad[3].split_factor = -1;
-    for (const gs_density_rules &r : bad) expect_refused(step(&g, &r), "gs_density_plan_step: ");
-    gs_gaussians without = g;
-    without.sh = nullptr;
-    expect_refused(step(&g, nullptr), "gs_density_plan_step: ");
-    expect_refused(step(nullptr, &rules), "gs_density_plan_step: ");
-    expect_refused(step(&without, &rules), "gs_density_plan_step: ");
-    plan.count_after = 11;
-    expect_refused(gs_density_move(&plan, &rules, 0, &g, &g, nullptr), "gs_density_move: ");
-    for (const float wrong : {0.0f, 1.0f, NAN})
-        expect_refused(gs_opacity_reset(&g, &g, &g, wrong, nullptr), "gs_opacity_reset: ");
-}
-
 } // namespace

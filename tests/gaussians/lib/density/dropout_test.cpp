@@ -80,18 +80,4 @@ TEST(Dropout, APartOfASceneDrawsAsTheSceneDoes) {
     EXPECT_EQ(logits.read(), std::vector<float>(all.begin() + first, all.end()));
 }
 
-TEST(Dropout, RefusesWhatItCannotTake) {
-    const scene s;
-    const device_vector<float> logits(static_cast<size_t>(count));
-    const gs_gaussians *const g = s.device->get();
-    const auto dropout = [](const gs_gaussians *of, int64_t first, float share, float *to) {
-        return gs_dropout(of, first, share, 1, 1, to, nullptr);
-    };
-    expect_refused(dropout(g, 0, 0.95f, logits.data()), "gs_dropout: share");
-    expect_refused(dropout(g, 0, NAN, logits.data()), "gs_dropout: share");
-    expect_refused(dropout(g, 0, 0.1f, nullptr), "gs_dropout: logits");
-    expect_refused(dropout(g, -1, 0.1f, logits.data()), "gs_dropout: first");
-    expect_refused(dropout(nullptr, 0, 0.1f, logits.data()), "gs_dropout: Gaussians");
-}
-
 } // namespace

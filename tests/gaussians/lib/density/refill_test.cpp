@@ -319,34 +319,4 @@ TEST(Refill, WhereNoneIsLeftNewRowsAreDeadAndOldOnesStay) {
     }
 }
 
-// ---- what cannot be ----
-
-TEST(Refill, RefusesBadArguments) {
-    const device_set set(random_gaussians(12, 10, 1)), other(random_gaussians(12, 9, 1));
-    const gs_gaussians g = set.get(), wrong = other.get();
-    const device_vector<float> sums(20);
-    const auto refused = [&](const gs_refill_rules *rules, const gs_gaussians *moments, const char *text) {
-        expect_refused(gs_refill(&g, moments, moments, rules, nullptr), std::string("gs_refill: ") + text);
-    };
-    refused(nullptr, &g, "rules must be given");
-    for (const float *const density : {(const float *)nullptr, (const float *)sums.data()}) {
-        const gs_refill_rules good = {10, least_opacity, 1, 1, density, nullptr};
-        EXPECT_GS_OK(gs_refill(&g, &g, &g, &good, nullptr));
-        refused(&good, &wrong, "");
-        refused(&good, nullptr, "");
-        for (const int64_t existing : {-1, 11}) {
-            const gs_refill_rules bad = {existing, least_opacity, 1, 1, density, nullptr};
-            refused(&bad, &g, "existing");
-        }
-        for (const float opacity : {-0.1f, 1.0f, float(NAN)}) {
-            const gs_refill_rules bad = {10, opacity, 1, 1, density, nullptr};
-            refused(&bad, &g, "least_opacity");
-        }
-    }
-    EXPECT_EQ(gs_density_noise(&g, 0, NAN, 1, 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_noise(nullptr, 0, 1, 1, 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_penalty(&g, g.count, -1, 0, &g, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_penalty(&g, g.count, 1, 0, &wrong, nullptr), GS_INVALID_ARGUMENT);
-}
-
 } // namespace

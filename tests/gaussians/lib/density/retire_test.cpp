@@ -68,14 +68,4 @@ TEST(Retire, EndsWhatNoViewShowsEvenIfThatIsNearlyAll) {
     }
 }
 
-TEST(Retire, RefusesBadArguments) {
-    const device_set gaussians(9, 0);
-    const gs_gaussians g = gaussians.get();
-    const device_vector<float> score(9);
-    expect_refused(gs_retire(&g, score.data(), 1.5f, nullptr), "part must be in 0..1");
-    expect_refused(gs_retire(&g, score.data(), NAN, nullptr), "part must be in 0..1");
-    expect_refused(gs_retire(&g, nullptr, 1, nullptr), "score must be given");
-    expect_refused(gs_score_add(nullptr, 9, score.data(), nullptr), "splat_grad and score must be given");
-}
-
 } // namespace

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
-#include <limits>
 #include <math.h>
 #include <random>
 #include <string>
@@ -93,12 +91,8 @@ struct expectation {
 expectation expected(const picture &p, const std::vector<double> &color,
                      const std::vector<signed char> &held) {
     expectation out = {{}, std::vector<double>(color.size())};
-    if (p.mask.empty())
-        reference_loss(color.data(), p.target.data(), p.width, p.height, held.data(), nullptr, &out.value,
-                       out.gradient.data());
-    else
-        reference_masked_loss(color.data(), p.target.data(), p.mask.data(), p.width, p.height, held.data(),
-                              nullptr, &out.value, out.gradient.data());
+    reference_loss(color.data(), p.target.data(), p.mask.empty() ? nullptr : p.mask.data(), p.width, p.height,
+                   held.data(), nullptr, &out.value, out.gradient.data());
     return out;
 }
 
@@ -524,70 +518,6 @@ TEST(Ssim, AgreesWithTheReference) {
             EXPECT_LE(fabs(result.read()[0] - value), 1e-6 * fabs(value) + 1e-7);
             EXPECT_LE(relative_norm(doubles(gradient.read()), expected), k.of_planes);
         }
-}
-
-// ---- what cannot be ----
-
-TEST(Losses, RefuseBadArguments) {
-    picture p = with_depths(8, 8, 1);
-    p.log_gain.assign(GS_EXPOSURE_VALUES, 0);
-    const loss_of_picture one(p), other(p);
-    const auto refused = [&](const std::function<void(gs_loss_image *)> &change, const char *text) {
-        gs_loss_image both[] = {one.image, other.image};
-        change(both);
-        EXPECT_EQ(gs_loss(both, 2, nullptr), GS_INVALID_ARGUMENT) << text;
-        EXPECT_EQ(std::string(gs_last_error()), std::string("gs_loss: ") + text);
-    };
-    const gs_loss_image both[] = {one.image, other.image};
-    EXPECT_GS_OK(gs_loss(both, 2, nullptr));
-    refused([](auto *of) { of[1].images.color = NULL, of[1].depth_target = NULL; },
-            "color or depth_target must be given");
-    refused([](auto *of) { of[0].images.target = NULL; }, "target and result must be given with color");
-    refused([](auto *of) { of[1].result = NULL; }, "target and result must be given with color");
-    refused([](auto *of) { of[1].depth = NULL; }, "depth and depth_result must be given with depth_target");
-    refused([](auto *of) { of[0].depth_result = NULL; },
-            "depth and depth_result must be given with depth_target");
-    for (const float bad : {NAN, INFINITY})
-        refused([=](auto *of) { of[1].depth_weight = bad; }, "depth_weight must be finite");
-    refused([](auto *of) { of[1].gain_sums = NULL; }, "gain_sums must be given");
-    refused([](auto *of) { of[1].images.height = 7; }, "all images must have the same size");
-    for (const int bad : {0, -1, GS_MAX_SIZE + 1, std::numeric_limits<int>::max()}) {
-        refused([=](auto *of) { of[0].images.width = bad; }, "width and height must be in 1..16384");
-        refused([=](auto *of) { of[1].images.height = bad; }, "width and height must be in 1..16384");
-    }
-    for (const int32_t count : {0, GS_MAX_VIEWS + 1})
-        EXPECT_EQ(gs_loss(both, count, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss(nullptr, 2, nullptr), GS_INVALID_ARGUMENT);
-}
-
-TEST(Losses, RefuseBadPairsAndSteps) {
-    const device_vector<float> first(144), second(144), gradient(144);
-    const device_vector<double> result(3);
-    const auto ssim = [&](int width, int height, int planes, const float *a, const float *b, double *to) {
-        const gs_ssim_pair pair = {width, height, planes, 1, a, b};
-        return gs_ssim(&pair, to, gradient.data(), nullptr);
-    };
-    const float *const a = first.data(), *const b = second.data();
-    EXPECT_GS_OK(ssim(12, 12, 1, a, b, result.data()));
-    expect_refused(ssim(10, 12, 1, a, b, result.data()), "gs_ssim: width and height must be at least 11");
-    expect_refused(ssim(12, 0, 1, a, b, result.data()), "gs_ssim: width and height");
-    for (const int planes : {0, 65536})
-        expect_refused(ssim(12, 12, planes, a, b, result.data()), "gs_ssim: planes");
-    expect_refused(ssim(12, 12, 1, nullptr, b, result.data()), "gs_ssim: first, second");
-    expect_refused(ssim(12, 12, 1, a, nullptr, result.data()), "gs_ssim: first, second");
-    expect_refused(ssim(12, 12, 1, a, b, nullptr), "gs_ssim: first, second and result");
-    expect_refused(ssim(16384, 16384, 65535, a, b, result.data()), "gs_ssim: the images are too large");
-
-    const device_vector<int32_t> of(4);
-    const auto step = [&](gs_exposure_group group, float rate, float prior) {
-        return gs_exposure_step(gradient.data(), &group, gradient.data(), rate, prior, NULL);
-    };
-    for (const float rate : {-1.0f, float(NAN)}) {
-        EXPECT_EQ(step({of.data(), 1, 0}, rate, 1), GS_INVALID_ARGUMENT);
-        EXPECT_EQ(step({of.data(), 1, 0}, 1, rate), GS_INVALID_ARGUMENT);
-    }
-    for (const int64_t view : {-1, 1}) EXPECT_EQ(step({of.data(), 1, view}, 1, 1), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(step({NULL, 1, 0}, 1, 1), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -1,75 +1,74 @@
 // SPDX-License-Identifier: MIT
-// gs_adam against the double-precision reference, and what must hold without one. gs_adam_rows and gs_average against
-// their formulas.
-#include "device_vector.h"
-#include "distwar_gs.h"
+// gs_adam, gs_adam_rows and gs_average against their formulas in double precision, and what must hold without them.
 #include "kernel_frame.h"
 
 #include <algorithm>
 #include <limits>
 #include <math.h>
-#include <memory>
 #include <random>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace {
 
 const gs_adam_rates rates = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f, 0}; // all different
 const int shapes[][2] = {{1, 0}, {1, 3}, {100, 0}, {257, 1}, {1000, 2}, {343, 3}};
 
-// A reference_gaussians that frees itself, as one array of values.
-class block {
-  public:
-    block(int64_t count, int sh_degree, double value = 0)
-        : gaussians(reference_gaussians_create(count, sh_degree)) {
-        std::fill(begin(), end(), value);
-    }
-    explicit block(const device_gaussians &device) : gaussians(device.read()) {}
-    ~block() { reference_gaussians_destroy(&gaussians); }
-    block(const block &) = delete;
-    block &operator=(const block &) = delete;
-
-    reference_gaussians *get() { return &gaussians; }
-    double *begin() { return gaussians.mean; }
-    double *end() { return begin() + size(); }
-    int64_t size() const { return reference_gaussians_values(&gaussians); }
-    double &operator[](int64_t i) { return gaussians.mean[i]; }
-
-    // At which rate value i learns.
-    float rate(int64_t i) const {
-        const int64_t n = gaussians.count;
-        if (i < 3 * n) return rates.mean;
-        if (i < 6 * n) return rates.log_scale;
-        if (i < 10 * n) return rates.quaternion;
-        if (i < 11 * n) return rates.opacity_logit;
-        const int row = 3 * (gaussians.sh_degree + 1) * (gaussians.sh_degree + 1);
-        return (i - 11 * n) % row < 3 ? rates.sh0 : rates.shN;
-    }
-
-  private:
-    reference_gaussians gaussians;
-};
+// At which rate each value learns.
+std::vector<double> rates_of(int64_t count, int degree) {
+    std::vector<double> out;
+    const auto add = [&](int64_t values, float rate) { out.insert(out.end(), size_t(values), double(rate)); };
+    add(3 * count, rates.mean), add(3 * count, rates.log_scale), add(4 * count, rates.quaternion);
+    add(count, rates.opacity_logit);
+    for (int64_t i = 0; i < count; i++)
+        add(3, rates.sh0), add(3 * ((degree + 1) * (degree + 1) - 1), rates.shN);
+    return out;
+}
 
 // Either sign, magnitudes from 1e-8 to 1, some zeros; float values.
-void fill_gradient(block &gradient, std::mt19937 &random) {
-    for (double &g : gradient) {
+std::vector<double> random_gradient(size_t values, std::mt19937 &random) {
+    std::vector<double> out(values);
+    for (double &g : out) {
         const float magnitude = float(pow(10, -8.0 * random() / 4294967296.0));
         g = random() % 10 == 0 ? 0 : random() % 2 ? magnitude : -magnitude;
     }
+    return out;
 }
+
+// The formula (Kingma and Ba 2015).
+struct exact_adam {
+    std::vector<double> value, first, second;
+    double beta1, beta2, epsilon;
+    exact_adam(const std::vector<double> &start, double beta1, double beta2, double epsilon)
+        : value(start), first(start.size()), second(start.size()), beta1(beta1), beta2(beta2),
+          epsilon(epsilon) {}
+    void move(size_t i, double gradient, double rate, double correction1 = 1, double correction2 = 1) {
+        first[i] = beta1 * first[i] + (1 - beta1) * gradient;
+        second[i] = beta2 * second[i] + (1 - beta2) * gradient * gradient;
+        value[i] -= rate * first[i] / correction1 / (sqrt(second[i] / correction2) + epsilon);
+    }
+};
+
+struct learner {
+    learner(int64_t count, int degree)
+        : gradients(count, degree), values(count, degree), first(count, degree), second(count, degree) {}
+    void step(const std::vector<double> &gradient, int64_t step, const gs_adam_rates &of = rates) const {
+        gradients.write(gradient);
+        ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &of, step, nullptr));
+    }
+    device_gaussians gradients, values, first, second;
+};
 
 // Relative error in norm, of the values that learn at one rate: each rate by itself. Values that are sums of
 // steps may come out near zero; `floor` is what they count as at least, in rates.
-void expect_close(block &values, block &exact, double floor, const char *what) {
+void expect_close(const std::vector<double> &values, const std::vector<double> &exact,
+                  const std::vector<double> &of, double floor, const char *what) {
     for (const float rate :
          {rates.mean, rates.log_scale, rates.quaternion, rates.opacity_logit, rates.sh0, rates.shN}) {
         double difference = 0, norm = 0;
-        for (int64_t i = 0; i < exact.size(); i++) {
-            if (exact.rate(i) != rate) continue;
+        for (size_t i = 0; i < exact.size(); i++) {
+            if (float(of[i]) != rate) continue;
             difference += pow(values[i] - exact[i], 2);
-            norm += std::max(pow(exact[i], 2), pow(floor * rate, 2));
+            norm += std::max(pow(exact[i], 2), pow(floor * of[i], 2));
         }
         EXPECT_LE(sqrt(difference), 1e-6 * sqrt(norm)) << what << ", rate " << rate;
     }
@@ -78,36 +77,31 @@ void expect_close(block &values, block &exact, double floor, const char *what) {
 TEST(Adam, AgreesWithTheReference) {
     std::mt19937 random(1);
     for (const auto &[count, degree] : shapes) {
-        SCOPED_TRACE(std::to_string(count) + " Gaussians of degree " + std::to_string(degree));
+        SCOPED_TRACE(testing::Message() << count << " Gaussians of degree " << degree);
         // From zero, so that the values are nothing but the sum of the steps.
-        block exact(count, degree), exact_first(count, degree), exact_second(count, degree),
-            gradient(count, degree);
-        const device_gaussians values(count, degree), first(count, degree), second(count, degree);
-        for (int64_t step = 1; step <= 10; step++) {
-            fill_gradient(gradient, random);
-            const device_gaussians gradients(*gradient.get());
-            ASSERT_GS_OK(
-                gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, step, nullptr));
-            reference_adam(exact.get(), gradient.get(), exact_first.get(), exact_second.get(), &rates, step);
+        const learner got(count, degree);
+        const std::vector<double> rate = rates_of(count, degree);
+        exact_adam exact(std::vector<double>(rate.size()), 0.9, 0.999, 1e-15);
+        for (int step = 1; step <= 10; step++) {
+            const std::vector<double> gradient = random_gradient(rate.size(), random);
+            got.step(gradient, step);
+            for (size_t i = 0; i < rate.size(); i++)
+                exact.move(i, gradient[i], rate[i], 1 - pow(0.9, step), 1 - pow(0.999, step));
         }
-        block got(values), got_first(first), got_second(second);
-        expect_close(got, exact, 1, "values");
-        expect_close(got_first, exact_first, 0, "first moment");
-        expect_close(got_second, exact_second, 0, "second moment");
+        expect_close(got.values.values(), exact.value, rate, 1, "values");
+        expect_close(got.first.values(), exact.first, rate, 0, "first moment");
+        expect_close(got.second.values(), exact.second, rate, 0, "second moment");
     }
 }
 
 // Late, the corrections are 1: a steady gradient is its own first moment, and its square the second.
 TEST(Adam, LateStepsNeedNoCorrection) {
-    const int count = 10, degree = 1;
-    block steady(count, degree, -0.25), square(count, degree, 0.0625);
-    const device_gaussians values(count, degree), gradients(*steady.get()), first(*steady.get()),
-        second(*square.get());
-    const int64_t step = std::numeric_limits<int64_t>::max();
-    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, step, nullptr));
-    block moved(values);
-    for (int64_t i = 0; i < moved.size(); i++)
-        ASSERT_NEAR(moved[i], moved.rate(i), 1e-6 * moved.rate(i)) << i;
+    const learner steady(10, 1);
+    const std::vector<double> rate = rates_of(10, 1);
+    steady.first.fill(-0.25f), steady.second.fill(0.0625f);
+    steady.step(std::vector<double>(rate.size(), -0.25), std::numeric_limits<int64_t>::max());
+    const std::vector<double> moved = steady.values.values();
+    for (size_t i = 0; i < rate.size(); i++) ASSERT_NEAR(moved[i], rate[i], 1e-6 * rate[i]) << i;
 }
 
 // What no view has read yet has no gradient: leaving it out changes nothing, bit for bit.
@@ -116,47 +110,37 @@ TEST(Adam, UnusedCoefficientsMayBeLeftOut) {
     for (int stored = 0; stored <= 3; stored++)
         for (int used = 0; used <= stored; used++) {
             SCOPED_TRACE(testing::Message() << "degree " << used << " of " << stored);
-            const int64_t count = 261;
-            const int row = 3 * (stored + 1) * (stored + 1), read = 3 * (used + 1) * (used + 1);
-            block start(count, stored, 0.5), gradient(count, stored);
-            const device_gaussians all(*start.get()), some(*start.get()), first(count, stored),
-                second(count, stored), first_of_some(count, stored), second_of_some(count, stored);
+            const size_t count = 261, row = 3 * size_t((stored + 1) * (stored + 1)),
+                         read = 3 * size_t((used + 1) * (used + 1));
+            const learner all(count, stored), some(count, stored);
+            all.values.fill(0.5f), some.values.fill(0.5f);
             gs_adam_rates fewer = rates;
-            fewer.sh_coefficients = read / 3;
+            fewer.sh_coefficients = int(read) / 3;
             for (int64_t step = 1; step <= 3; step++) {
-                fill_gradient(gradient, random);
-                for (int64_t i = 11 * count; i < gradient.size(); i++)
+                std::vector<double> gradient = random_gradient(count * (11 + row), random);
+                for (size_t i = 11 * count; i < gradient.size(); i++)
                     if ((i - 11 * count) % row >= read) gradient[i] = 0;
-                const device_gaussians g(*gradient.get());
-                ASSERT_GS_OK(gs_adam(all.get(), g.get(), first.get(), second.get(), &rates, step, nullptr));
-                ASSERT_GS_OK(gs_adam(some.get(), g.get(), first_of_some.get(), second_of_some.get(), &fewer,
-                                     step, nullptr));
+                all.step(gradient, step), some.step(gradient, step, fewer);
             }
-            block a(all), b(some), ma(first), mb(first_of_some), va(second), vb(second_of_some);
-            EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()));
-            EXPECT_TRUE(std::equal(ma.begin(), ma.end(), mb.begin()));
-            EXPECT_TRUE(std::equal(va.begin(), va.end(), vb.begin()));
-            int64_t moved = 0;
-            for (const double value : a) moved += value != 0.5;
-            EXPECT_GT(moved, count * (11 + read) * 8 / 10);
+            const std::vector<double> values = all.values.values();
+            EXPECT_EQ(some.values.values(), values);
+            EXPECT_EQ(some.first.values(), all.first.values());
+            EXPECT_EQ(some.second.values(), all.second.values());
+            const auto still = std::count(values.begin(), values.end(), 0.5);
+            EXPECT_GT(values.size() - size_t(still), count * (11 + read) * 8 / 10);
         }
 }
 
 TEST(Adam, NaNStaysInItsValue) {
-    const int count = 20, degree = 3;
-    block start(count, degree, 1.5), gradient(count, degree);
-    const int64_t poisoned = 700;
+    const learner got(20, 3);
+    got.values.fill(1.5f);
+    std::vector<double> gradient(got.values.values().size());
+    const size_t poisoned = 700;
     gradient[poisoned] = NAN;
-    const device_gaussians values(*start.get()), gradients(*gradient.get()), first(count, degree),
-        second(count, degree);
-    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, 1, nullptr));
-    block after(values);
-    for (int64_t i = 0; i < after.size(); i++) {
-        if (i == poisoned)
-            EXPECT_TRUE(isnan(after[i]));
-        else
-            EXPECT_EQ(after[i], 1.5) << i; // a zero gradient moves nothing
-    }
+    got.step(gradient, 1);
+    const std::vector<double> after = got.values.values();
+    for (size_t i = 0; i < after.size(); i++)
+        EXPECT_TRUE(i == poisoned ? isnan(after[i]) : after[i] == 1.5) << i; // a zero gradient moves nothing
 }
 
 TEST(Adam, TakesNoGaussians) {
@@ -165,108 +149,50 @@ TEST(Adam, TakesNoGaussians) {
     EXPECT_GS_OK(gs_adam(&none, &none, &none, &none, &rates, 1, nullptr));
 }
 
-// Rows of several widths, some wider than a block's share, against the formula in double precision. Rows that are not
-// visible keep every bit.
+// Rows of several widths, some wider than a block's share. Rows that are not visible keep every bit.
 TEST(AdamRows, AgreesWithTheReference) {
     std::mt19937 random(4);
     std::normal_distribution<float> normal;
     // Four values at once, but not of array 2, whose gradient is not aligned; of array 3 in every fourth row.
     const int count = 300, widths[] = {1, 3, 45, 1501};
-    std::vector<std::vector<double>> exact;
-    std::vector<std::unique_ptr<device_vector<float>>> kept;
+    std::vector<exact_adam> exact;
+    std::vector<std::unique_ptr<device_vector<float>>> kept; // of each array value, gradient and moments
     gs_adam_array arrays[4] = {};
-    for (int a = 0; a < 4; a++) {
-        const size_t values = size_t(count * widths[a]);
-        std::vector<float> start(values);
+    for (size_t a = 0; a < 4; a++) {
+        std::vector<float> start(size_t(count * widths[a]));
         for (float &x : start) x = normal(random);
-        exact.emplace_back(start.begin(), start.end());
-        exact.insert(exact.end(), 2, std::vector<double>(values));
+        exact.emplace_back(doubles(start), 0.9, 0.99, 1e-8);
         for (int k = 0; k < 4; k++)
             kept.push_back(
-                std::make_unique<device_vector<float>>(k ? std::vector<float>(values + 1) : start));
-        arrays[a] = {kept[size_t(4 * a)]->data(),
-                     kept[size_t(4 * a + 1)]->data() + (a == 2),
-                     kept[size_t(4 * a + 2)]->data(),
-                     kept[size_t(4 * a + 3)]->data(),
-                     widths[a],
-                     0.1f * float(a + 1)};
+                std::make_unique<device_vector<float>>(k ? std::vector<float>(start.size() + 1) : start));
+        const auto at = [&](size_t k) { return kept[4 * a + k]->data(); };
+        arrays[a] = {at(0), at(1) + (a == 2), at(2), at(3), widths[a], 0.1f * float(a + 1)};
     }
     for (int step = 0; step < 4; step++) {
         std::vector<uint8_t> visible(count);
         for (uint8_t &v : visible) v = step == 3 || random() % 3 == 0 ? uint8_t(1 + random() % 255) : 0;
         const device_vector<uint8_t> mask(visible);
         for (size_t a = 0; a < 4; a++) {
-            std::vector<float> gradient(exact[3 * a].size());
+            std::vector<float> gradient(exact[a].value.size());
             for (float &g : gradient) g = normal(random);
             device_upload(kept[4 * a + 1]->data() + (a == 2), gradient.data(),
                           gradient.size() * sizeof(float));
-            for (size_t i = 0; i < gradient.size(); i++) {
-                if (!visible[i / size_t(widths[a])]) continue;
-                const double g = double(gradient[i]);
-                double &m = exact[3 * a + 1][i], &v = exact[3 * a + 2][i];
-                m += 0.1 * (g - m), v += 0.01 * (g * g - v);
-                exact[3 * a][i] -= 0.1 * double(a + 1) * m / (sqrt(v) + 1e-8);
-            }
+            for (size_t i = 0; i < gradient.size(); i++)
+                if (visible[i / size_t(widths[a])])
+                    exact[a].move(i, double(gradient[i]), 0.1 * double(a + 1));
         }
         gs_adam_rows_step s = {count, step == 3 ? nullptr : mask.data(), arrays, 4, 0.9, 0.99, 1e-8f};
         ASSERT_GS_OK(gs_adam_rows(&s, nullptr));
-        for (size_t a = 0; a < 4; a++)
-            for (size_t k = 0; k < 3; k++) {
-                std::vector<float> got = kept[4 * a + (k ? k + 1 : 0)]->read();
-                got.resize(exact[3 * a].size());
-                EXPECT_LE(relative_norm(got, exact[3 * a + k]), 1e-6)
+        for (size_t a = 0; a < 4; a++) {
+            const std::vector<double> *const wanted[] = {&exact[a].value, nullptr, &exact[a].first,
+                                                         &exact[a].second};
+            for (const size_t k : {0, 2, 3}) {
+                std::vector<float> got = kept[4 * a + k]->read();
+                got.resize(wanted[k]->size());
+                EXPECT_LE(relative_norm(got, *wanted[k]), 1e-6)
                     << "array " << a << ", " << k << ", step " << step;
             }
-    }
-}
-
-TEST(AdamRows, RefusesBadArguments) {
-    const device_vector<float> x(std::vector<float>(6));
-    const gs_adam_array good = {x.data(), x.data(), x.data(), x.data(), 3, 0.1f};
-    const auto refuses = [](const gs_adam_rows_step &step, const char *text) {
-        expect_refused(gs_adam_rows(&step, nullptr), text);
-    };
-    refuses({2, nullptr, nullptr, 1, 0.9, 0.99, 0}, "must be given");
-    refuses({-1, nullptr, &good, 1, 0.9, 0.99, 0}, "count");
-    refuses({2, nullptr, &good, 0, 0.9, 0.99, 0}, "array_count");
-    refuses({2, nullptr, &good, 9, 0.9, 0.99, 0}, "array_count");
-    refuses({2, nullptr, &good, 1, 1.0, 0.99f, 0}, "beta1");
-    refuses({2, nullptr, &good, 1, 0.9, -0.1, 0}, "beta2");
-    refuses({2, nullptr, &good, 1, 0.9, 0.99, NAN}, "epsilon");
-    for (const auto &[width, rate] : {std::pair{0, 0.1f}, {3, -1.0f}, {3, float(INFINITY)}}) {
-        gs_adam_array bad = good;
-        bad.width = width, bad.rate = rate;
-        refuses({2, nullptr, &bad, 1, 0.9, 0.99, 0}, "width");
-    }
-    gs_adam_array missing = good;
-    missing.gradient = nullptr;
-    refuses({2, nullptr, &missing, 1, 0.9, 0.99, 0}, "arrays must be given");
-    const gs_adam_rows_step none = {0, nullptr, &missing, 1, 0.9, 0.99, 0};
-    EXPECT_GS_OK(gs_adam_rows(&none, nullptr));
-}
-
-TEST(Adam, RefusesBadArguments) {
-    const device_gaussians values(4, 1), gradients(4, 1), first(4, 1), second(4, 1);
-    const auto adam = [&](const gs_gaussians *g, const gs_adam_rates *r, int64_t step) {
-        return gs_adam(values.get(), g, first.get(), second.get(), r, step, nullptr);
-    };
-    EXPECT_GS_OK(adam(gradients.get(), &rates, 1));
-    expect_refused(adam(nullptr, &rates, 1), "gs_adam: Gaussians");
-    expect_refused(adam(gradients.get(), nullptr, 1), "gs_adam: rates");
-    expect_refused(adam(gradients.get(), &rates, 0), "gs_adam: step");
-    gs_gaussians bad[] = {*gradients.get(), *gradients.get(), *gradients.get()};
-    bad[0].count = 3, bad[1].sh_degree = 2, bad[2].sh = nullptr;
-    for (const gs_gaussians &each : bad) expect_refused(adam(&each, &rates, 1), "gs_adam: ");
-    for (const float rate : {-1.0f, NAN, INFINITY}) {
-        gs_adam_rates wrong = rates;
-        wrong.quaternion = rate;
-        expect_refused(adam(gradients.get(), &wrong, 1), "gs_adam: rates");
-    }
-    const std::pair<int64_t, int32_t> shapes_of_none[] = {{int64_t(1) << 31, 0}, {-1, 0}, {0, 4}, {0, -1}};
-    for (const auto &[count, sh_degree] : shapes_of_none) {
-        gs_gaussians wrong = {};
-        wrong.count = count, wrong.sh_degree = sh_degree;
-        expect_refused(gs_adam(&wrong, &wrong, &wrong, &wrong, &rates, 1, nullptr), "gs_adam: ");
+        }
     }
 }
 
@@ -275,36 +201,24 @@ TEST(Adam, RefusesBadArguments) {
 TEST(Average, IsTheMeanOfAllSamplesAndExactOfEqualOnes) {
     std::mt19937 random(3);
     for (const auto &[count, degree] : shapes) {
-        SCOPED_TRACE(std::to_string(count) + " Gaussians of degree " + std::to_string(degree));
-        const device_gaussians average(count, degree), equal(count, degree);
+        SCOPED_TRACE(testing::Message() << count << " Gaussians of degree " << degree);
+        const device_gaussians average(count, degree), equal(count, degree), of(count, degree);
         average.fill(NAN); // replaced by the first sample
-        std::vector<double> sums;
-        block sample(count, degree);
+        std::vector<double> sums(of.values().size()), values;
         for (int64_t samples = 1; samples <= 6; samples++) {
-            fill_gradient(sample, random);
-            const device_gaussians of(*sample.get());
-            const std::vector<double> values = of.values();
-            sums.resize(values.size());
-            for (size_t i = 0; i < values.size(); i++) sums[i] += values[i];
+            of.write(random_gradient(sums.size(), random));
+            values = of.values();
+            std::vector<double> mean;
+            for (size_t i = 0; i < values.size(); i++)
+                mean.push_back((sums[i] += values[i]) / double(samples));
             ASSERT_GS_OK(gs_average(average.get(), of.get(), samples, nullptr));
-            std::vector<double> mean = sums;
-            for (double &value : mean) value /= double(samples);
             EXPECT_LE(relative_norm(average.values(), mean), 1e-6) << samples << " samples";
             EXPECT_EQ(of.values(), values);
         }
-        const device_gaussians of(*sample.get());
         for (int64_t samples = 1; samples <= 7; samples++)
             ASSERT_GS_OK(gs_average(equal.get(), of.get(), samples, nullptr));
-        EXPECT_EQ(equal.values(), of.values());
+        EXPECT_EQ(equal.values(), values);
     }
-}
-
-TEST(Average, RefusesWhatItCannotTake) {
-    const device_gaussians two(2, 1), three(3, 1), other(2, 2);
-    EXPECT_EQ(gs_average(two.get(), three.get(), 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_average(two.get(), other.get(), 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_average(two.get(), nullptr, 1, nullptr), GS_INVALID_ARGUMENT);
-    expect_refused(gs_average(two.get(), two.get(), 0, nullptr), "samples must be 1 or more");
 }
 
 } // namespace

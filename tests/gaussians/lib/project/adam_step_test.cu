@@ -91,47 +91,6 @@ INSTANTIATE_TEST_SUITE_P(OddRows, AdamStep,
                                          scene_choice{32, 37, 2, 2, 45, 37},
                                          scene_choice{33, 35, 3, 3, 45, 37}));
 
-TEST(AdamStepEdges, WhatCannotBeIsRefused) {
-    const kernel_frame frame({21, 80, 1, 1, 45, 37});
-    stepped of(frame, frame.view);
-    of.step.set_moments(1);
-    const device_vector<float> colors(std::vector<float>(240));
-    gs_view view = frame.view;
-    gs_gradient gradient = of.step.gradient;
-    gs_adam_step adam = {of.gaussians.get(), of.first.get(), of.second.get(), all_different, 1, nullptr};
-    gradient.adam = &adam;
-    const auto refused = [&](const char *text) {
-        expect_refused(gs_project_backward(&view, &gradient, NULL), text);
-    };
-    ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-    adam.step = 0;
-    refused("gs_project_backward: step must be 1 or more");
-    adam.step = 1, adam.rates.shN = NAN;
-    refused("rates must be finite");
-    adam.rates.shN = 0;
-    gs_gaussians other = *of.first.get();
-    adam.first_moment = &other;
-    other.count--;
-    refused("count or sh_degree of the arguments differ");
-    other.count++, other.sh++;
-    refused("sh of adam's arrays must be aligned to 16 bytes");
-    other.sh--, other.mean = NULL;
-    refused("mean, log_scale, quaternion, opacity_logit and sh must be given");
-    adam.first_moment = of.first.get();
-    gs_camera_gradient camera;
-    gradient.camera = &camera;
-    refused("the gradient by the camera is not computed with a step");
-    gradient.camera = NULL, gradient.splat_grad = NULL;
-    refused("splat_grad must be given");
-    gradient.splat_grad = of.step.splat_grad.data();
-    view.gaussians.form = GS_ACTIVATED;
-    refused("activated arrays");
-    view.gaussians.form = GS_RAW, view.gaussians.color = colors.data();
-    refused("given colours");
-    view.gaussians.color = NULL, view.gaussians.count--;
-    refused("adam must have the shape of gaussians");
-}
-
 TEST(AdamStepEdges, TakesNoGaussians) {
     gs_gaussians none = {};
     gs_view view = {};

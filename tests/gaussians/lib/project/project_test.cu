@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 namespace {
 
@@ -298,40 +297,6 @@ TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
         }
     v.quaternion[0] = 0;
     EXPECT_EQ(one.seen().depth, 0) << "a zero quaternion";
-}
-
-TEST(ProjectEdges, BadArgumentsAreNamed) {
-    gs_view view = {};
-    view.camera = plain_camera;
-    EXPECT_GS_OK(gs_project(&view, NULL));
-    expect_refused(gs_project(NULL, NULL), "gs_project: view");
-    const auto refused = [&](const char *text, const std::function<void(gs_view &)> &change) {
-        gs_view wrong = view;
-        change(wrong);
-        expect_refused(gs_project(&wrong, NULL), std::string("gs_project: ") + text);
-    };
-    refused("width", [](gs_view &v) { v.camera.width = 0; });
-    refused("fx, fy and near_plane", [](gs_view &v) { v.camera.fx = NAN; });
-    refused("fx, fy and near_plane", [](gs_view &v) { v.camera.near_plane = 0; });
-    for (const int32_t model : {-1, int(GS_CAMERA_MODELS)})
-        refused("model must be in 0..GS_CAMERA_MODELS - 1", [=](gs_view &v) { v.camera.model = model; });
-    for (const float value : {NAN, INFINITY}) {
-        gs_view unread = view;
-        unread.camera.distortion[3] = value;
-        EXPECT_GS_OK(gs_project(&unread, NULL));
-        refused("distortion must be finite",
-                [=](gs_view &v) { v.camera.distortion[3] = value, v.camera.model = GS_FISHEYE; });
-    }
-    refused("sh_degree_used", [](gs_view &v) { v.sh_degree_used = -1; });
-    refused("sh_degree must", [](gs_view &v) { v.gaussians.sh_degree = 4; });
-    for (const int64_t count : {int64_t(-1), int64_t(INT32_MAX)})
-        refused("count", [=](gs_view &v) { v.gaussians.count = count; });
-    gs_gradient gradient = {};
-    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-    expect_error(gs_project_backward(&view, NULL, NULL), "gs_project_backward: gradient must be given");
-    gradient.gaussians.count = 1;
-    expect_error(gs_project_backward(&view, &gradient, NULL),
-                 "gs_project_backward: the gradient must have the shape of gaussians");
 }
 
 } // namespace

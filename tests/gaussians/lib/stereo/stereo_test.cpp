@@ -139,16 +139,4 @@ TEST(Stereo, WhatOthersLookThroughIsNoPoint) {
     EXPECT_LT(points, wrong.size() / 100);
 }
 
-TEST(Stereo, ArgumentsAreChecked) {
-    gs_stereo stereo = {};
-    EXPECT_EQ(gs_stereo_depths(nullptr, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_stereo_depths(&stereo, nullptr), GS_INVALID_ARGUMENT);
-    swept_scene swept(3, 3, 8);
-    swept.sweep();
-    EXPECT_EQ(gs_stereo_points(&swept.stereo, 3, swept.depth[0]->data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_stereo_points(&swept.stereo, 0, nullptr, nullptr), GS_INVALID_ARGUMENT);
-    swept.stereo.tolerance = NAN;
-    EXPECT_EQ(gs_stereo_depths(&swept.stereo, nullptr), GS_INVALID_ARGUMENT);
-}
-
 } // namespace
