@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Central differences of fourth order, and errors as norms.
-#ifndef DERIVATIVE_H
-#define DERIVATIVE_H
+#pragma once
 
 #include <cmath>
 #include <random>
@@ -47,5 +46,3 @@ inline std::vector<double> random_weights(size_t n, unsigned seed) {
     for (double &w : weights) w = generator() / 2147483647.5 - 1;
     return weights;
 }
-
-#endif

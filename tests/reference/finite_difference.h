@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A step of finite differences for every parameter of a Gaussian.
-#ifndef FINITE_DIFFERENCE_H
-#define FINITE_DIFFERENCE_H
+#pragma once
 
 #include "derivative.h"
 #include "reference.h"
@@ -17,19 +16,9 @@ inline const char *const group_name[ALL_GROUPS] = {"mean", "log_scale", "quatern
 
 // Whether the Gaussians' picture depends on a group.
 inline bool is_read(const reference_gaussians &gaussians, int group) {
-    switch (group) {
-    case LOG_SCALE:
-    case QUATERNION:
-        return !gaussians.covariance;
-    case SH:
-        return !gaussians.color;
-    case COLOR:
-        return gaussians.color;
-    case COVARIANCE:
-        return gaussians.covariance;
-    default:
-        return true;
-    }
+    if (group == LOG_SCALE || group == QUATERNION) return !gaussians.covariance;
+    if (group == COVARIANCE) return gaussians.covariance;
+    return group == SH ? !gaussians.color : group != COLOR || gaussians.color;
 }
 
 // One group of one Gaussian within the block of parameters.
@@ -38,23 +27,10 @@ struct GroupRange {
 };
 
 inline GroupRange group_of(const reference_gaussians &gaussians, int64_t i, int group) {
-    const int64_t n = gaussians.count, stored = 3 * (gaussians.sh_degree + 1) * (gaussians.sh_degree + 1);
-    switch (group) {
-    case MEAN:
-        return {3 * i, 3};
-    case LOG_SCALE:
-        return {3 * n + 3 * i, 3};
-    case QUATERNION:
-        return {6 * n + 4 * i, 4};
-    case OPACITY_LOGIT:
-        return {10 * n + i, 1};
-    case COLOR:
-        return {gaussians.color - gaussians.mean + 3 * i, 3};
-    case COVARIANCE:
-        return {gaussians.covariance - gaussians.mean + 6 * i, 6};
-    default:
-        return {11 * n + stored * i, stored};
-    }
+    const int64_t stored = 3 * (gaussians.sh_degree + 1) * (gaussians.sh_degree + 1), given = 11 + stored;
+    const int64_t before[] = {0, 3, 6, 10, 11, given, given + (gaussians.color ? 3 : 0)}; // of a Gaussian
+    const int64_t size[] = {3, 3, 4, 1, stored, 3, 6};
+    return {before[group] * gaussians.count + size[group] * i, size[group]};
 }
 
 // Steps small against what changes the picture: a move against the splat's narrow side, a turn against its
@@ -125,5 +101,3 @@ inline double camera_step(const reference_camera &camera, const double mean[3], 
     if (k < 15) return std::min(move / (far + depth), turn);
     return k < 18 ? move : focal * move / depth;
 }
-
-#endif

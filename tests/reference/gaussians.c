@@ -86,14 +86,9 @@ void reference_gaussians_to_floats(const reference_gaussians *gaussians, const g
 }
 
 reference_camera reference_camera_from_floats(const gs_camera *floats) {
-    reference_camera camera = {.width = floats->width,
-                               .height = floats->height,
-                               .fx = floats->fx,
-                               .fy = floats->fy,
-                               .cx = floats->cx,
-                               .cy = floats->cy,
-                               .near_plane = floats->near_plane,
-                               .model = floats->model};
+    reference_camera camera = {floats->width, floats->height, .model = floats->model};
+    camera.fx = floats->fx, camera.fy = floats->fy, camera.cx = floats->cx, camera.cy = floats->cy;
+    camera.near_plane = floats->near_plane;
     widen(camera.distortion, floats->distortion, 4);
     widen(camera.rotation, floats->rotation, 9);
     widen(camera.translation, floats->translation, 3);
@@ -101,14 +96,10 @@ reference_camera reference_camera_from_floats(const gs_camera *floats) {
 }
 
 gs_camera reference_camera_to_floats(const reference_camera *camera) {
-    gs_camera floats = {.width = camera->width,
-                        .height = camera->height,
-                        .fx = (float)camera->fx,
-                        .fy = (float)camera->fy,
-                        .cx = (float)camera->cx,
-                        .cy = (float)camera->cy,
-                        .near_plane = (float)camera->near_plane,
-                        .model = camera->model};
+    gs_camera floats = {camera->width, camera->height, .model = camera->model};
+    floats.fx = (float)camera->fx, floats.fy = (float)camera->fy;
+    floats.cx = (float)camera->cx, floats.cy = (float)camera->cy;
+    floats.near_plane = (float)camera->near_plane;
     narrow(floats.distortion, camera->distortion, 4);
     narrow(floats.rotation, camera->rotation, 9);
     narrow(floats.translation, camera->translation, 3);

@@ -138,37 +138,29 @@ TEST(Ssim, GradientMatchesFiniteDifferences) {
 }
 
 // Targets with unknown pixels and a mask, one depth exactly right.
-struct Depths {
-    std::vector<double> depth = random_weights(29, 51);
-    std::vector<float> target = std::vector<float>(29);
-    std::vector<uint8_t> mask = std::vector<uint8_t>(29, 1);
-
-    Depths() {
-        const std::vector<double> values = random_weights(29, 52);
-        for (size_t i = 0; i < 29; i++) {
-            target[i] = i % 7 == 3 ? NAN : static_cast<float>(values[i]);
-            mask[i] = i % 5 != 1;
-        }
-        depth[2] = static_cast<double>(target[2]);
-    }
-    bool counts(size_t i) const { return i % 7 != 3 && i % 5 != 1; }
-};
-
 TEST(DepthLoss, IsTheMeanOfWhatCountsAndItsGradientMatchesFiniteDifferences) {
-    Depths d;
-    std::vector<double> gradient(29);
+    std::vector<double> depth = random_weights(29, 51), gradient(29);
+    const std::vector<double> values = random_weights(29, 52);
+    std::vector<float> target(values.begin(), values.end());
+    std::vector<uint8_t> mask(29);
+    const auto counts = [](size_t i) { return i % 7 != 3 && i % 5 != 1; };
+    for (size_t i = 0; i < 29; i++) {
+        if (i % 7 == 3) target[i] = NAN;
+        mask[i] = i % 5 != 1;
+    }
+    depth[2] = static_cast<double>(target[2]);
     std::vector<signed char> sign(29);
     const auto loss = [&](const signed char *held, signed char *taken, double *out) {
-        return reference_depth_loss(d.depth.data(), d.target.data(), d.mask.data(), 29, held, taken, out);
+        return reference_depth_loss(depth.data(), target.data(), mask.data(), 29, held, taken, out);
     };
     const double value = loss(nullptr, sign.data(), gradient.data());
     GroupError error;
     double sum = 0, n = 0;
     for (size_t i = 0; i < 29; i++) {
-        if (d.counts(i)) sum += std::abs(d.depth[i] - static_cast<double>(d.target[i])), n++;
+        if (counts(i)) sum += std::abs(depth[i] - static_cast<double>(target[i])), n++;
         error.add(gradient[i],
-                  derivative([&] { return loss(sign.data(), nullptr, nullptr); }, d.depth[i], 1e-3));
-        EXPECT_EQ(gradient[i] == 0, !d.counts(i) || i == 2) << i;
+                  derivative([&] { return loss(sign.data(), nullptr, nullptr); }, depth[i], 1e-3));
+        EXPECT_EQ(gradient[i] == 0, !counts(i) || i == 2) << i;
     }
     EXPECT_NEAR(value, sum / n, 1e-15);
     EXPECT_LE(error.relative(), max_gradient_error);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Zeroed memory or the end: the reference has no other failure.
-#ifndef REFERENCE_MEMORY_H
-#define REFERENCE_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -15,5 +14,3 @@ static inline void *allocate(int64_t count, size_t size) {
     }
     return memory;
 }
-
-#endif

@@ -194,17 +194,9 @@ TEST(Project, CovarianceIsTheAxesThroughTheLinearisedCamera) {
 // A pinhole's pixel, and a fisheye's: Kannala and Brandt 2006.
 TEST(Project, APixelIsWhatTheFormulaSays) {
     reference_gaussians one = reference_gaussians_create(1, 0);
-    reference_camera camera = {90,
-                               70,
-                               31,
-                               28,
-                               40,
-                               37,
-                               {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                               {0, 0, 0},
-                               0.2,
-                               GS_FISHEYE,
-                               {0.02, -0.003, 2e-4, -1e-5}};
+    const double distortion[4] = {0.02, -0.003, 2e-4, -1e-5};
+    reference_camera camera = {90, 70, 31, 28, 40, 37, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2, GS_FISHEYE, {}};
+    std::copy_n(distortion, 4, camera.distortion);
     one.quaternion[0] = 1;
     for (const double degrees : {0.01, 1.0, 20.0, 60.0, 80.0, 90.0, 110.0, 155.0})
         for (const double around : {0.3, 2.0, -2.5}) {

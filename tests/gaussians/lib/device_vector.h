@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Device memory for tests, filled from and read back into a std::vector.
-#ifndef TESTS_DEVICE_VECTOR_H
-#define TESTS_DEVICE_VECTOR_H
+#pragma once
 
 #include <device.h>
 #include <vector>
@@ -37,5 +36,3 @@ class device_vector {
     T *memory;
     size_t size;
 };
-
-#endif

@@ -15,8 +15,3 @@ inline void expect_refused(gs_status status, const std::string &text) {
     EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos)
         << gs_last_error() << ", not " << text;
 }
-// The same; the text is this one.
-inline void expect_error(gs_status status, const std::string &text) {
-    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-    EXPECT_EQ(gs_last_error(), text);
-}

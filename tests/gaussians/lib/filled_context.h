@@ -38,7 +38,6 @@ class filled_context {
     filled_context &operator=(const filled_context &) = delete;
 
     operator gs_context *() const { return context; }
-    size_t blocks() const { return memory.size(); } // that are not given back
     bool guards_hold() const {
         for (const auto &[at, block] : memory) {
             const std::vector<char> values = block->read();

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
+#include <cstring>
 
 namespace {
 
@@ -75,28 +75,41 @@ TEST(Interface, AViewHasTheArraysThatItsCallerHasNot) {
     }
 }
 
-TEST(Interface, APassThatIsReservedAllocatesNothing) {
-    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
-        const kernel_frame stages(some_scene);
-        filled_context context;
-        view_step step(stages, context);
-        gs_view &view = step.view;
-        view.splats = NULL;
-        ASSERT_GS_OK(gs_reserve(&view, strategy, stages.view.ranges.isects, context));
-        const int before = context.allocations;
-        EXPECT_EQ(before, 2);
-        const size_t values = size_t(3 * step.pixels);
-        const device_vector<float> d_color(values);
-        const device_vector<uint8_t> target(values);
-        const device_vector<double> result(3);
-        ASSERT_GS_OK(gs_forward(&view, context));
-        const gs_loss_image image =
-            loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
-                       result.data(), d_color.data());
-        EXPECT_GS_OK(gs_loss(&image, 1, context));
-        step.gradient.color = d_color.data();
-        step.backward({strategy, 0});
-        EXPECT_EQ(context.allocations, before);
+// Nothing is read of a scene without Gaussians: its splats may be NULL.
+TEST(Interface, NoGaussiansLeaveTheBackground) {
+    const kernel_frame none({1, 0, 3, 3, 20, 30});
+    const gs_gaussians nothing = none.view.gaussians;
+    const gs_adam_rates rates = {1, 1, 1, 1, 1, 1, 0};
+    const gs_adam_step adam = {&nothing, &nothing, &nothing, rates, 1, nullptr};
+    EXPECT_GS_OK(gs_adam(&nothing, &nothing, &nothing, &nothing, &rates, 1, nullptr));
+    for (const int settles : {0, 1}) {
+        view_step f(none);
+        f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
+        f.view.memory.isect_capacity = 7 * settles, f.view.normalize_depth = settles;
+        f.view.image.depth = none.depth.data(), f.view.image.median_depth = none.median_depth.data();
+        none.depth.fill(12345), none.median_depth.fill(12345), f.camera.fill({{1}, {1}, {1}, {1}});
+        f.queue();
+        if (settles) {
+            EXPECT_GS_OK(gs_settle(&f.view, NULL));
+            EXPECT_EQ(f.view.ranges.isects, 0);
+            EXPECT_EQ(f.view.ranges.split_tiles, 0);
+        }
+        EXPECT_EQ(downloaded(f.view.ranges.tile_begin, 5), std::vector<int64_t>(5));
+        std::vector<uint32_t> order = downloaded(f.view.ranges.tile_order, 4);
+        std::sort(order.begin(), order.end());
+        EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3}));
+        EXPECT_EQ(none.depth.read(), std::vector<float>(600));
+        EXPECT_EQ(none.median_depth.read(), std::vector<float>(600));
+        EXPECT_EQ(f.transmittance(), std::vector<float>(600, 1));
+        const std::vector<float> color = f.color();
+        for (size_t i = 0; i < color.size(); i++) ASSERT_EQ(color[i], none.view.background[i / 600]);
+        f.gradient.color = none.color.data(), f.gradient.camera = f.camera.data();
+        f.backward({DISTWAR_TREE, 0});
+        const gs_camera_gradient got = f.camera_gradient(), zero = {};
+        EXPECT_EQ(memcmp(&got, &zero, sizeof got), 0);
+        f.gradient.camera = nullptr, f.gradient.adam = &adam;
+        EXPECT_GS_OK(gs_project_backward(&f.view, &f.gradient, NULL));
+        EXPECT_GS_OK(gs_radii(&f.view, NULL, NULL));
     }
 }
 
@@ -240,8 +253,6 @@ TEST(Interface, RadiiAreThreeSigma) {
     reference_gaussians_extend(&one.values, 0, 1);
     one.values.covariance[0] = one.values.covariance[3] = 1e16;
     EXPECT_EQ(radius_of_one(), 1 << 30);
-    const gs_view view = one.view_of({}, NULL);
-    EXPECT_GS_OK(gs_radii(&view, NULL, NULL));
 }
 
 TEST(Interface, TheVisibilityMarkIsTheNearPlane) {

@@ -3,6 +3,7 @@
 #include "blend.cuh"
 #include "launch.cuh"
 #include <cmath>
+#include <cstring>
 #include <random>
 
 using namespace gs;
@@ -252,6 +253,21 @@ double relative_norm(const std::vector<double> &a, const std::vector<double> &b)
     }
     if (difference == 0 && size == 0) return 0;
     return std::isfinite(difference) && std::isfinite(size) ? std::sqrt(difference / size) : NAN;
+}
+
+void expect_same(const std::vector<double> &got, const std::vector<double> &wanted, const std::string &what,
+                 [[maybe_unused]] double rounding) {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+#ifdef DISTWAR_SIMT
+    EXPECT_EQ(memcmp(got.data(), wanted.data(), got.size() * sizeof(double)), 0) << what;
+#else
+    std::vector<double> numbers[2];
+    for (size_t i = 0; i < got.size(); i++) {
+        ASSERT_EQ(std::isnan(got[i]), std::isnan(wanted[i])) << what;
+        if (!std::isnan(got[i])) numbers[0].push_back(got[i]), numbers[1].push_back(wanted[i]);
+    }
+    EXPECT_LE(relative_norm(numbers[0], numbers[1]), rounding) << what;
+#endif
 }
 
 std::vector<float> random_floats(uint64_t seed, size_t count, float low, float high) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A random scene taken through the kernels, stage by stage, and what the reference needs to follow their
 // decisions.
-#ifndef TESTS_KERNEL_FRAME_H
-#define TESTS_KERNEL_FRAME_H
+#pragma once
 
 #include "device_vector.h"
 #include "expect_status.h"
@@ -198,6 +197,10 @@ double relative_norm(const std::vector<A> &a, const std::vector<B> &b) {
     return relative_norm(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()));
 }
 
+// The same bits; NaN counts as itself. On a GPU up to rounding, as nvcc contracts the products of each kernel in its own way.
+void expect_same(const std::vector<double> &got, const std::vector<double> &wanted, const std::string &what,
+                 double rounding = 1e-6);
+
 // The relative errors of `got` beside `expected`, group by group, of gradients by the Gaussians.
 struct group_error {
     const char *what;
@@ -231,5 +234,3 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 const std::vector<scene_choice> &comparison_scenes();
 // Scenes with colours, covariances, a scale modifier and antialiasing.
 const std::vector<scene_choice> &scenes_with_given_inputs();
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A scene from its parameters to the loss and back, all stages chained, beside the reference with decisions replayed.
-#ifndef TESTS_PIPELINE_ERRORS_H
-#define TESTS_PIPELINE_ERRORS_H
+#pragma once
 
 #include "kernel_frame.h"
 #include <algorithm>
@@ -38,8 +37,7 @@ inline std::vector<group_error> pipeline_errors(const scene_choice &choice, dist
     EXPECT_GS_OK(gs_backward(&frame.view, &step.gradient, policy, NULL));
 
     const held_decisions taken = frame.decisions();
-    const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
-    const std::vector<double> weight_of_depth(depth_weight.begin(), depth_weight.end());
+    const std::vector<double> weight = doubles(alpha_weight), weight_of_depth = doubles(depth_weight);
     const reference_problem problem = {
         &frame.scene.gaussians,
         choice.sh_degree_used,
@@ -95,5 +93,3 @@ inline std::vector<group_error> pipeline_errors(const scene_choice &choice, dist
     reference_image_destroy(&expected.image);
     return out;
 }
-
-#endif

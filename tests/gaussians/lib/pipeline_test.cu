@@ -2,7 +2,6 @@
 // From stored parameters to the loss and back, all stages chained, against the reference with decisions
 // replayed.
 #include "pipeline_errors.h"
-#include <string>
 
 namespace {
 

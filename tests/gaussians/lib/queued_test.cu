@@ -1,59 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Passes that are queued and settled later: the same lists, picture and gradients as in one call, an overflow that shows,
-// and a whole step in a CUDA graph that is replayed with other parameters.
+// the bits of one thread by several at once, and a whole step in a CUDA graph that is replayed with other parameters.
 #include "filled_context.h"
-#include "kernel_frame.h"
-#include <algorithm>
+#include "queued_frame.h"
 #include <cmath>
-#include <string>
+#include <thread>
 
 namespace {
-
-// A view of a scene beside the stages that have settled. Everything is queued on one stream.
-class queued_frame : public view_step {
-  public:
-    // room: entries beyond those that the lists need; may be negative
-    queued_frame(const kernel_frame &stages, int64_t room, distwar_strategy strategy = DISTWAR_FIXED,
-                 gs_context *context = NULL)
-        : view_step(stages, context), isects(stages.view.ranges.isects), policy{strategy, 0},
-          target(std::vector<uint8_t>(stages.scene.target, stages.scene.target + 3 * pixels)),
-          d_color(size_t(3 * pixels)), result(3) {
-        view.memory.isect_capacity = std::max(isects + room, int64_t(0));
-        gradient.color = d_color.data();
-    }
-
-    void forward() {
-        queue();
-        loss();
-    }
-    void loss() {
-        const gs_loss_image image =
-            loss_image({view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
-                       result.data(), d_color.data());
-        EXPECT_GS_OK(gs_loss(&image, 1, view.context));
-    }
-    void backward() const { view_step::backward(policy); }
-
-    std::vector<float> picture() const {
-        std::vector<float> out = color();
-        const std::vector<float> behind = transmittance();
-        out.insert(out.end(), behind.begin(), behind.end());
-        return out;
-    }
-    // All of them, with mean2d.
-    std::vector<double> gradient_values() const {
-        std::vector<double> out = gradients.values();
-        const std::vector<float> seen = mean2d.read();
-        out.insert(out.end(), seen.begin(), seen.end());
-        return out;
-    }
-
-    int64_t isects; // that the lists need
-    distwar_policy policy;
-    device_vector<uint8_t> target;
-    device_vector<float> d_color;
-    device_vector<double> result;
-};
 
 class Queued : public testing::TestWithParam<scene_choice> {};
 
@@ -114,29 +67,30 @@ TEST_F(QueuedEdges, AValidDivisionOfWorkIsKept) {
     f.backward();
 }
 
-TEST_F(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
-    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_BLOCK}) {
-        queued_frame f(stages, -1, strategy);
-        const int64_t isects = f.isects;
+TEST_F(QueuedEdges, AnOverflowShowsAndTouchesNothingBeyondTheLists) {
+    const int64_t isects = stages.view.ranges.isects;
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_BLOCK})
         for (const int64_t capacity : {isects - 1, int64_t(1), int64_t(0)}) {
-            f.view.memory.isect_capacity = capacity;
+            filled_context context(
+                77, 65536); // the lists' memory has the capacity, and what is behind it must stay
+            queued_frame f(stages, capacity - isects, strategy, context);
             f.forward();
             f.backward();
             for (const float value : f.picture()) ASSERT_TRUE(std::isnan(value));
             EXPECT_TRUE(std::isnan(f.result.read()[0])) << "and so does the loss";
             for (const double value : f.gradient_values()) ASSERT_EQ(value, 0);
             for (const char *when : {"first", "again"}) {
-                EXPECT_EQ(gs_settle(&f.view, NULL), GS_ISECTS_DO_NOT_FIT) << when;
+                EXPECT_EQ(gs_settle(&f.view, context), GS_ISECTS_DO_NOT_FIT) << when;
                 EXPECT_NE(std::string(gs_last_error()).find(std::to_string(isects)), std::string::npos)
                     << gs_last_error();
                 EXPECT_EQ(f.view.isects_needed, isects);
                 EXPECT_EQ(f.view.ranges.isects, capacity);
                 EXPECT_EQ(f.view.memory.isect_capacity, isects + isects / 4);
             }
+            EXPECT_TRUE(context.guards_hold()) << capacity;
+            f.forward();
+            EXPECT_GS_OK(gs_settle(&f.view, context)) << "there is room now";
         }
-        f.forward();
-        EXPECT_GS_OK(gs_settle(&f.view, NULL)) << "there is room now";
-    }
 }
 
 // The one rule of growth: before there is no room left, to five quarters of what is needed.
@@ -151,14 +105,17 @@ TEST_F(QueuedEdges, RoomGrowsBeforeThereIsNone) {
     }
 }
 
-// The lists' memory has exactly the capacity: what lies behind it must stay.
-TEST_F(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
-    for (const int64_t missing : {int64_t(1), int64_t(1) << 40}) {
-        filled_context context(77, 65536);
-        queued_frame f(stages, -missing, DISTWAR_TREE, context);
+TEST_F(QueuedEdges, APassThatIsReservedAllocatesNothing) {
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
+        filled_context context;
+        queued_frame f(stages, 0, strategy, context);
+        f.view.splats = NULL;
+        ASSERT_GS_OK(gs_reserve(&f.view, strategy, f.isects, context));
+        EXPECT_EQ(context.allocations, 2);
         f.forward();
-        EXPECT_EQ(gs_settle(&f.view, context), GS_ISECTS_DO_NOT_FIT);
-        EXPECT_TRUE(context.guards_hold());
+        ASSERT_GS_OK(gs_settle(&f.view, context));
+        f.backward();
+        EXPECT_EQ(context.allocations, 2);
     }
 }
 
@@ -197,22 +154,48 @@ TEST_F(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {
     }
 }
 
-// Nothing is read of a scene without Gaussians: its splats may be NULL.
-TEST_F(QueuedEdges, NoGaussiansNeedNoSplats) {
-    scene_choice choice = some_scene;
-    choice.count = 0;
-    const kernel_frame none(choice);
-    for (const bool settles : {true, false}) {
-        queued_frame f(none, 100);
-        f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
-        f.forward();
-        if (settles) {
-            EXPECT_GS_OK(gs_settle(&f.view, NULL));
-        }
-        f.backward();
-        EXPECT_EQ(f.transmittance(), std::vector<float>(size_t(f.pixels), 1));
+// ---- several threads at once, each with a view and a context of its own ----
+
+// The picture and, after it, the gradients, by sums that do not depend on the order.
+std::vector<double> values_of(const scene_choice &choice, gs_context *context) {
+    const kernel_frame frame(choice, context);
+    queued_frame step(frame, 0, DISTWAR_FIXED, context);
+    step.forward();
+    EXPECT_GS_OK(gs_settle(&step.view, context));
+    step.backward();
+    std::vector<double> values = doubles(step.picture()), gradients = step.gradient_values();
+    values.insert(values.end(), gradients.begin(), gradients.end());
+    return values;
+}
+
+TEST(Threads, WithTheirOwnViewsGiveTheBitsOfOne) {
+    const size_t threads = 4, rounds = 3;
+    std::vector<scene_choice> choices;
+    std::vector<std::vector<double>> alone, together(threads * rounds);
+    for (size_t t = 0; t < threads; t++) {
+        choices.push_back({11 + t, 40 + 20 * int64_t(t), int(t), int(t), 40 + 8 * int(t), 33});
+        alone.push_back(values_of(choices[t], NULL));
+    }
+    std::vector<std::thread> running;
+    for (size_t t = 0; t < threads; t++)
+        running.emplace_back([&, t] {
+            cudaStream_t stream = nullptr;
+            DEVICE_CHECK(cudaStreamCreate(&stream));
+            gs_context *context = nullptr;
+            EXPECT_GS_OK(gs_context_create(nullptr, stream, &context));
+            for (size_t round = 0; round < rounds; round++)
+                together[t * rounds + round] = values_of(choices[t], context);
+            gs_context_destroy(context);
+            DEVICE_CHECK(cudaStreamDestroy(stream));
+        });
+    for (std::thread &thread : running) thread.join();
+    for (size_t k = 0; k < threads * rounds; k++) {
+        ASSERT_GT(together[k].size(), 100u);
+        EXPECT_TRUE(together[k] == alone[k / rounds]) << "thread " << k / rounds << ", round " << k % rounds;
     }
 }
+
+// ---- CUDA graphs ----
 
 #ifndef DISTWAR_SIMT
 
@@ -225,12 +208,11 @@ struct trained_frame {
     }
     // The scene's Gaussians, of other sizes and opacities: other lists, other lengths, other culling.
     void set(const kernel_frame &stages, double more_opacity, double more_size) const {
-        const reference_gaussians &g = stages.scene.gaussians;
-        const std::vector<double> stored(g.mean, g.mean + reference_gaussians_values(&g));
-        for (int64_t i = 0; i < 3 * g.count; i++) g.log_scale[i] += more_size;
-        for (int64_t i = 0; i < g.count; i++) g.opacity_logit[i] += more_opacity;
-        values.upload(g);
-        std::copy(stored.begin(), stored.end(), g.mean);
+        std::vector<double> changed = stages.gaussians.values();
+        const size_t n = size_t(stages.choice.count);
+        for (size_t i = 3 * n; i < 6 * n; i++) changed[i] += more_size;
+        for (size_t i = 10 * n; i < 11 * n; i++) changed[i] += more_opacity;
+        values.write(changed);
     }
     void step() {
         const gs_adam_rates rates = {1e-3f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
@@ -320,7 +302,7 @@ TEST(QueuedGraph, ReplaysAWholeStepWithOtherParameters) {
 TEST(QueuedGraph, AnOverflowInAReplayShows) {
 #ifdef DISTWAR_SIMT
     GTEST_SKIP()
-        << "simt has no CUDA graphs; AnOverflowShowsAndReadsNothingBeyondTheLists runs the same calls";
+        << "simt has no CUDA graphs; AnOverflowShowsAndTouchesNothingBeyondTheLists runs the same calls";
 #else
     const kernel_frame stages(some_scene);
     captured_step captured(stages, 500, DISTWAR_TREE); // Adam changes how many intersections are needed

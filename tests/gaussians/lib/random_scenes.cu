@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <map>
 #include <random>
-#include <string>
 #ifdef DISTWAR_SIMT
 #include "simt.h"
 #endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Several cameras in one call: the bits of single calls, and the sum of their gradients.
-#include "filled_context.h"
 #include "kernel_frame.h"
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <string>
 
 namespace views_test {
 
@@ -28,28 +25,14 @@ std::vector<gs_camera> cameras_around(const gs_camera &first, int count) {
     return out;
 }
 
-// The same bits; NaN counts as itself. On a GPU up to rounding: kernels for one and for several cameras are
-// compiled apart and contract other products.
-void expect_same(const std::vector<float> &all, const std::vector<float> &one, int v, const char *what) {
-    ASSERT_LE(one.size() * size_t(v + 1), all.size()) << what;
-#ifndef DISTWAR_SIMT
-    std::vector<double> of_all, of_one;
-    for (size_t i = 0; i < one.size(); i++) {
-        const float value = all[one.size() * size_t(v) + i];
-        ASSERT_EQ(std::isnan(value), std::isnan(one[i])) << what << " of view " << v;
-        if (std::isnan(value)) continue;
-        of_all.push_back(value);
-        of_one.push_back(one[i]);
-    }
-    EXPECT_LE(relative_norm(of_all, of_one), 1e-5) << what << " of view " << v;
-#else
-    EXPECT_EQ(std::memcmp(all.data() + one.size() * size_t(v), one.data(), one.size() * sizeof(float)), 0)
-        << what << " of view " << v;
-#endif
-}
-
 std::vector<double> part(const std::vector<float> &all, size_t size, int v) {
     return {all.begin() + int64_t(size) * v, all.begin() + int64_t(size) * (v + 1)};
+}
+
+// Of view v, whose values are those of one view.
+void expect_same(const std::vector<float> &all, const std::vector<float> &one, int v, const char *what) {
+    ASSERT_LE(one.size() * size_t(v + 1), all.size()) << what;
+    ::expect_same(part(all, one.size(), v), doubles(one), what + (" of view " + std::to_string(v)), 1e-5);
 }
 
 void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
@@ -69,7 +52,6 @@ void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
 // What a step of all cameras and one of each give.
 class each_view {
   public:
-    // extras: depths and absolute gradients too
     each_view(const kernel_frame &frame, int count, distwar_policy policy, bool extras)
         : cameras(cameras_around(frame.view.camera, count)), choice(frame.choice), like(frame.view),
           policy(policy), extras(extras), pixels(size_t(frame.pixels())),
@@ -117,37 +99,54 @@ std::vector<float> splats_of(const view_step &step) {
     return step.floats(step.splats.data(), int64_t(sizeof(gs_splat) / 4) * step.view.gaussians.count);
 }
 
+// extras: depths and absolute gradients too
+void expect_single_views(const kernel_frame &frame, int count, distwar_policy policy, bool extras) {
+    each_view of(frame, count, policy, extras);
+    const auto depths = [](const view_step &step) {
+        std::vector<std::vector<float>> both;
+        for (const float *const of_step : {step.view.image.depth, step.view.image.median_depth})
+            if (of_step) both.push_back(step.floats(of_step, step.pixels));
+        return both;
+    };
+    const auto all = of.all();
+    EXPECT_EQ(all->view.ranges.views, count);
+    const std::vector<std::vector<float>> of_all = depths(*all); // all steps write them to the same place
+    std::vector<float> sum(all->gradients.values().size());
+    int64_t isects = 0;
+    for (int v = 0; v < count; v++) {
+        const auto one = of.one(size_t(v));
+        isects += one->view.ranges.isects;
+        expect_same(splats_of(*all), splats_of(*one), v, "splats");
+        expect_same_lists(all->view, one->view, v);
+        expect_same(all->color(), one->color(), v, "color");
+        expect_same(all->transmittance(), one->transmittance(), v, "transmittance");
+        expect_same(all->n_contrib(), one->n_contrib(), v, "n_contrib");
+        const std::vector<std::vector<float>> of_one = depths(*one);
+        for (size_t k = 0; k < of_one.size(); k++)
+            expect_same(of_all[k], of_one[k], v, "depth or its median");
+        const std::vector<float> own_moments = one->moments(), absolute = one->abs_mean2d.read();
+        const std::vector<double> moments = part(all->moments(), own_moments.size(), v);
+        EXPECT_LE(relative_norm(moments, part(own_moments, own_moments.size(), 0)), 1e-5);
+        if (extras) {
+            EXPECT_LE(relative_norm(part(all->abs_mean2d.read(), absolute.size(), v), doubles(absolute)),
+                      1e-5);
+        }
+        // From equal moments: equal gradients.
+        one->set_moments({moments.begin(), moments.end()});
+        ASSERT_GS_OK(gs_project_backward(&one->view, &one->gradient, NULL));
+        expect_same(all->mean2d.read(), one->mean2d.read(), v, "mean2d");
+        const std::vector<double> own = one->gradients.values();
+        for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
+    }
+    EXPECT_EQ(all->view.isects_needed, isects);
+    EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-6);
+}
+
 class Views : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
     const kernel_frame frame(GetParam());
-    for (const int count : {1, 2, 5}) {
-        each_view of(frame, count, {DISTWAR_TREE, 4}, false);
-        const auto all = of.all();
-        EXPECT_EQ(all->view.ranges.views, count);
-        std::vector<float> sum(all->gradients.values().size());
-        int64_t isects = 0;
-        for (int v = 0; v < count; v++) {
-            const auto one = of.one(size_t(v));
-            isects += one->view.ranges.isects;
-            expect_same(splats_of(*all), splats_of(*one), v, "splats");
-            expect_same_lists(all->view, one->view, v);
-            expect_same(all->color(), one->color(), v, "color");
-            expect_same(all->transmittance(), one->transmittance(), v, "transmittance");
-            expect_same(all->n_contrib(), one->n_contrib(), v, "n_contrib");
-            const std::vector<float> own_moments = one->moments();
-            const std::vector<double> moments = part(all->moments(), own_moments.size(), v);
-            EXPECT_LE(relative_norm(moments, part(own_moments, own_moments.size(), 0)), 1e-5);
-            // From equal moments: equal gradients.
-            one->set_moments({moments.begin(), moments.end()});
-            ASSERT_GS_OK(gs_project_backward(&one->view, &one->gradient, NULL));
-            expect_same(all->mean2d.read(), one->mean2d.read(), v, "mean2d");
-            const std::vector<double> own = one->gradients.values();
-            for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
-        }
-        EXPECT_EQ(all->view.isects_needed, isects);
-        EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-6);
-    }
+    for (const int count : {1, 2, 5}) expect_single_views(frame, count, {DISTWAR_TREE, 4}, false);
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Views, testing::ValuesIn(comparison_scenes()));
@@ -157,31 +156,8 @@ const scene_choice some_scene = {21, 80, 1, 1, 45, 37};
 
 TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
     const kernel_frame frame(some_scene);
-    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
-        each_view of(frame, 3, {strategy, 0}, true);
-        const auto all = of.all();
-        const auto depths = [](const view_step &step) {
-            std::vector<std::vector<float>> both;
-            for (const float *const of_step : {step.view.image.depth, step.view.image.median_depth})
-                both.push_back(step.floats(of_step, step.pixels));
-            return both;
-        };
-        const std::vector<std::vector<float>> of_all = depths(*all);
-        std::vector<double> sum(all->gradients.values().size());
-        for (int v = 0; v < 3; v++) {
-            const auto one = of.one(size_t(v));
-            const std::vector<std::vector<float>> of_one = depths(*one);
-            expect_same(of_all[0], of_one[0], v, "depth");
-            expect_same(of_all[1], of_one[1], v, "median depth");
-            const std::vector<float> absolute = one->abs_mean2d.read();
-            EXPECT_LE(relative_norm(part(all->abs_mean2d.read(), absolute.size(), v),
-                                    part(absolute, absolute.size(), 0)),
-                      1e-5);
-            const std::vector<double> own = one->gradients.values();
-            for (size_t k = 0; k < sum.size(); k++) sum[k] += own[k];
-        }
-        EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-5);
-    }
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
+        expect_single_views(frame, 3, {strategy, 0}, true);
 }
 
 TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
@@ -200,23 +176,6 @@ TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     for (const float value : all.color()) ASSERT_TRUE(std::isnan(value));
     for (const float value : all.transmittance()) ASSERT_TRUE(std::isnan(value));
     for (const double value : all.gradients.values()) ASSERT_EQ(value, 0);
-}
-
-// No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
-TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
-    gs_view view = {};
-    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}, 0};
-    view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
-    const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
-    view.views = {GS_MAX_VIEWS, cameras.data()};
-    gs_view all = {}, one = {};
-    const double bytes = reserved_bytes(view, DISTWAR_FIXED, 0, &all);
-    view.views = {};
-    reserved_bytes(view, DISTWAR_FIXED, 0, &one);
-    const double pixels = double(GS_MAX_SIZE) * GS_MAX_SIZE;
-    EXPECT_GT(bytes, 32 * (20 * pixels + double(view.gaussians.count) * (48 + 12 * 8)));
-    EXPECT_LE(all.memory.bytes, 32 * one.memory.bytes);
-    EXPECT_GT(double(all.memory.bytes), 31.9 * double(one.memory.bytes));
 }
 
 } // namespace views_test

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Scan and sort against plain loops and std::stable_sort; on a GPU also with more than 2^31 items.
 #include "device_vector.h"
+#include "expect_status.h"
 
 #include <algorithm>
-#include <distwar_gs.h>
-#include <gtest/gtest.h>
 #include <launch.cuh>
 #include <numeric>
 #include <random>
 #include <gpu/scan_sort.h>
-#include <string>
 
 namespace {
 
@@ -43,13 +41,6 @@ TEST(Scan, SumsWhatStandsBefore) {
         ASSERT_EQ(scan(from.data(), from.data(), n), cudaSuccess);
         EXPECT_EQ(from.read(), expected) << n << ", in place";
     }
-}
-
-TEST(Scan, NoItemsNeedNoMemoryAndNegativeCountsAreRefused) {
-    size_t bytes = 0;
-    EXPECT_EQ(scan_exclusive(nullptr, nullptr, 0, nullptr, 0, nullptr), cudaSuccess);
-    EXPECT_EQ(scan_exclusive_bytes(-1, &bytes), cudaErrorInvalidValue);
-    EXPECT_EQ(scan_exclusive(nullptr, nullptr, -1, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
 // Sorted pairs of a key and its place.
@@ -102,15 +93,20 @@ TEST(Sort, WorkspaceForMoreIsEnoughForLess) {
     }
 }
 
-TEST(Sort, NoItemsNeedNoMemoryAndBadCountsAreRefused) {
+TEST(ScanAndSort, NoItemsNeedNoMemoryAndBadCountsAreRefused) {
     const sort_arrays arrays = {};
     int selected = -1;
     size_t bytes = 0;
-    EXPECT_EQ(sort_pairs(&arrays, 0, 32, &selected, nullptr, 0, nullptr), cudaSuccess);
+    for (const int n : {0, -1}) {
+        const cudaError_t expected = n == 0 ? cudaSuccess : cudaErrorInvalidValue;
+        EXPECT_EQ(scan_exclusive_bytes(n, &bytes), expected);
+        EXPECT_EQ(scan_exclusive(nullptr, nullptr, n, nullptr, 0, nullptr), expected);
+        EXPECT_EQ(sort_pairs_bytes(n, &bytes), expected);
+        EXPECT_EQ(sort_pairs(&arrays, n, 32, &selected, nullptr, 0, nullptr), expected);
+    }
     EXPECT_EQ(selected, 0);
-    EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
-    for (const auto &[n, bits] : {std::pair{-1, 32}, {0, 0}, {0, 33}})
-        EXPECT_EQ(sort_pairs(&arrays, n, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    for (const int bits : {0, 33})
+        EXPECT_EQ(sort_pairs(&arrays, 0, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
 // More than 2^31 items, made and checked on the device.

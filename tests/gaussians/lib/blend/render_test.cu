@@ -4,7 +4,6 @@
 #include "blend_cases.h"
 #include "blend.cuh"
 #include <algorithm>
-#include <string>
 
 using namespace gs;
 
@@ -146,21 +145,6 @@ INSTANTIATE_TEST_SUITE_P(Scenes, Depth,
                                          depth_scene{{9, 600, 1, 1, 33, 33}, true},
                                          depth_scene{{9, 600, 1, 1, 33, 33}, false, true},
                                          depth_scene{small_scene, true, true}));
-
-TEST(DepthEdges, WithoutSplatsIsZeroAndTheImageTheBackground) {
-    kernel_frame frame({1, 0, 0, 0, 20, 30});
-    frame.view.image.depth = frame.depth.data(), frame.view.image.median_depth = frame.median_depth.data();
-    for (const int normalize : {0, 1}) {
-        frame.depth.fill(12345);
-        frame.view.normalize_depth = normalize;
-        ASSERT_GS_OK(gs_render(&frame.view, NULL));
-        EXPECT_EQ(frame.depth.read(), std::vector<float>(600));
-        EXPECT_EQ(frame.median_depth.read(), std::vector<float>(600));
-        EXPECT_EQ(frame.transmittance.read(), std::vector<float>(600, 1));
-        const std::vector<float> color = frame.color.read();
-        for (size_t i = 0; i < color.size(); i++) ASSERT_EQ(color[i], frame.view.background[i / 600]);
-    }
-}
 
 // ---- other numbers of channels ----
 

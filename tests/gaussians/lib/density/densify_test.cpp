@@ -3,8 +3,6 @@
 // state moves with its Gaussian, newborns begin without one, nobody is lost.
 #include "density_scene.h"
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <set>
 
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gaussians and moments of any values, for tests of density control: host arrays and the same on the device.
-#ifndef TESTS_DENSITY_SCENE_H
-#define TESTS_DENSITY_SCENE_H
+#pragma once
 
 #include "device_vector.h"
 #include "expect_status.h"
@@ -109,5 +108,3 @@ class normal_check {
     int n = 0;
     double sum[3] = {}, product[3][3] = {};
 };
-
-#endif

@@ -3,7 +3,6 @@
 // drawn, whose rows are taken. Noise and penalties of MCMC density control against their formulas.
 #include "density_scene.h"
 #include <algorithm>
-#include <string>
 
 namespace {
 

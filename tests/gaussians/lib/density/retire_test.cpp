@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What Gaussians contribute to views, and which of them are retired.
+// What Gaussians contribute to views, and which of them are retired. How many a step leaves out, which ones, and the opacity
+// of the others.
 #include "density_scene.h"
-#include "distwar_gs.h"
 #include <algorithm>
 
 namespace {
@@ -66,6 +66,61 @@ TEST(Retire, EndsWhatNoViewShowsEvenIfThatIsNearlyAll) {
         if (count > 0) score[0] = 8;
         EXPECT_EQ(retire(start, score, 0.5f).array[3], wanted.array[3]) << count;
     }
+}
+
+// ---- dropout ----
+
+constexpr int64_t count = 4000;
+
+// Opacities from nearly 0 to nearly 1.
+double opacity_of(int64_t i) {
+    return (double(i % 97) + 0.5) / 97;
+}
+
+// Of the Gaussians from `first` on.
+std::vector<float> dropout(float share, uint64_t seed, uint64_t iteration, int64_t first = 0) {
+    host_gaussians scene(count - first, 0);
+    for (int64_t i = first; i < count; i++)
+        scene.opacity_logit(i - first) = float(std::log(opacity_of(i) / (1 - opacity_of(i))));
+    const device_set set(scene);
+    const gs_gaussians g = set.get();
+    const device_vector<float> logits(size_t(count - first));
+    EXPECT_GS_OK(gs_dropout(&g, first, share, seed, iteration, logits.data(), nullptr));
+    return logits.read();
+}
+
+TEST(Dropout, LeavesAShareOutAndMakesUpForIt) {
+    for (const double share : {0.0, 0.1, 0.5}) {
+        const std::vector<float> logits = dropout(float(share), 1, 7);
+        int64_t out = 0;
+        double difference = 0, norm = 0;
+        for (int64_t i = 0; i < count; i++) {
+            const double expected = std::fmin(opacity_of(i) / (1 - share), 0.9999);
+            const double got = 1 / (1 + std::exp(-double(logits[size_t(i)])));
+            if (got < 1e-6)
+                out++;
+            else
+                difference += std::pow(got - expected, 2), norm += std::pow(expected, 2);
+        }
+        EXPECT_LE(std::sqrt(difference), 1e-6 * std::sqrt(norm)) << share;
+        EXPECT_NEAR(double(out), share * count, 5 * std::sqrt(share * (1 - share) * count)) << share;
+    }
+}
+
+TEST(Dropout, DrawsAnewForEachSeedAndIteration) {
+    const std::vector<float> one = dropout(0.5f, 1, 7);
+    EXPECT_EQ(dropout(0.5f, 1, 7), one);
+    for (const std::vector<float> &other : {dropout(0.5f, 2, 7), dropout(0.5f, 1, 8)}) {
+        int64_t differ = 0;
+        for (size_t i = 0; i < one.size(); i++) differ += (one[i] < -19) != (other[i] < -19);
+        EXPECT_NEAR(double(differ), count / 2.0, 5 * std::sqrt(count / 4.0));
+    }
+    EXPECT_NE(dropout(0.1f, 1, 7), one);
+}
+
+TEST(Dropout, APartOfASceneDrawsAsTheSceneDoes) {
+    const std::vector<float> all = dropout(0.5f, 1, 7);
+    EXPECT_EQ(dropout(0.5f, 1, 7, 1500), std::vector<float>(all.begin() + 1500, all.end()));
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gs_shrink against means, minima and counts in double precision, gs_backdrop against the blending formula.
 #include "density/density_scene.h"
-#include "distwar_gs.h"
 #include <algorithm>
 #include <deque>
 #include <numeric>

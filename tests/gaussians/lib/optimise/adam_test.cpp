@@ -6,7 +6,6 @@
 #include <limits>
 #include <math.h>
 #include <random>
-#include <utility>
 
 namespace {
 
@@ -141,12 +140,6 @@ TEST(Adam, NaNStaysInItsValue) {
     const std::vector<double> after = got.values.values();
     for (size_t i = 0; i < after.size(); i++)
         EXPECT_TRUE(i == poisoned ? isnan(after[i]) : after[i] == 1.5) << i; // a zero gradient moves nothing
-}
-
-TEST(Adam, TakesNoGaussians) {
-    gs_gaussians none = {};
-    none.sh_degree = 3;
-    EXPECT_GS_OK(gs_adam(&none, &none, &none, &none, &rates, 1, nullptr));
 }
 
 // Rows of several widths, some wider than a block's share. Rows that are not visible keep every bit.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What bindings for automatic differentiation use: scales and opacities as they are, another low-pass filter, the far
 // plane, and the gradient by the splats' means as a quantity of its own.
-#include "distwar_gs.h"
 #include "kernel_frame.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 namespace {
 
@@ -16,20 +14,16 @@ const scene_choice activated_scene = {23, 300, 1, 1, 61, 47};
 // The scene's projection and its adjoint under given moments; the view and the gradient may be changed between.
 struct projection {
     explicit projection(const scene_choice &choice, bool activated = false)
-        : frame(choice), in(values(frame, activated)), step(frame), view(step.view), gradient(step.gradient) {
+        : frame(choice), in(frame.scene.gaussians), step(frame), view(step.view), gradient(step.gradient) {
         view.gaussians = *in.get();
-        view.gaussians.form = activated ? GS_ACTIVATED : GS_RAW;
         step.set_moments(7);
-    }
-    static device_gaussians values(const kernel_frame &frame, bool activated) {
-        const reference_gaussians &g = frame.scene.gaussians;
-        if (!activated) return device_gaussians(g);
-        const std::vector<double> stored(g.mean, g.mean + reference_gaussians_values(&g));
-        for (int64_t i = 0; i < 3 * g.count; i++) g.log_scale[i] = exp(g.log_scale[i]);
-        for (int64_t i = 0; i < g.count; i++) g.opacity_logit[i] = 1 / (1 + exp(-g.opacity_logit[i]));
-        device_gaussians out(g);
-        std::copy(stored.begin(), stored.end(), g.mean);
-        return out;
+        if (!activated) return;
+        view.gaussians.form = GS_ACTIVATED;
+        std::vector<double> values = in.values();
+        const size_t n = size_t(choice.count); // after means: scales; after quaternions: opacities
+        for (size_t i = 3 * n; i < 6 * n; i++) values[i] = exp(values[i]);
+        for (size_t i = 10 * n; i < 11 * n; i++) values[i] = 1 / (1 + exp(-values[i]));
+        in.write(values);
     }
     std::vector<gs_splat> run() {
         step.project_there_and_back();

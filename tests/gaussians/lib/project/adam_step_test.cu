@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: MIT
 // gs_project_backward with a step against without one and gs_adam, which have tests against the reference.
-#include "distwar_gs.h"
 #include "kernel_frame.h"
 #include <cmath>
-#include <string>
 
 namespace adam_step_test {
 
 const gs_adam_rates all_different = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f, 0};
-
-// The same bits on the CPU; on a GPU up to rounding, as nvcc contracts the operations of each kernel in its own way.
-template <typename T>
-void expect_same(const std::vector<T> &a, const std::vector<T> &b, const char *what) {
-#ifdef DISTWAR_SIMT
-    EXPECT_EQ(a, b) << what;
-#else
-    EXPECT_LE(relative_norm(a, b), 1e-6) << what;
-#endif
-}
 
 // Values, moments, and what is summed for density control.
 struct stepped {
@@ -41,6 +29,7 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
     gs_adam_rates rates = all_different;
     rates.sh_coefficients = sh_coefficients;
     std::vector<double> lengths(2 * count);
+    std::vector<float> absolute;
     for (int64_t step = 1; step <= 3; step++) {
         std::vector<float> moments = random_floats(uint64_t(step), GS_SPLAT_GRAD_STRIDE * splats, -1, 1);
         for (size_t i = 0; i < splats; i += 3)
@@ -55,15 +44,15 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
         }
         ASSERT_GS_OK(gs_adam(apart.gaussians.get(), apart.step.gradients.get(), apart.first.get(),
                              apart.second.get(), &rates, step, NULL));
-        const std::vector<float> absolute = apart.step.abs_mean2d.read();
+        absolute = apart.step.abs_mean2d.read();
         for (size_t i = 0; i < splats; i++)
             lengths[2 * (i % count)] += std::hypot(absolute[2 * i], absolute[2 * i + 1]);
     }
     expect_same(at_once.gaussians.values(), apart.gaussians.values(), "values");
     expect_same(at_once.first.values(), apart.first.values(), "first moments");
     expect_same(at_once.second.values(), apart.second.values(), "second moments");
-    expect_same(at_once.step.mean2d.read(), apart.step.mean2d.read(), "mean2d");
-    expect_same(at_once.step.abs_mean2d.read(), apart.step.abs_mean2d.read(), "abs_mean2d");
+    expect_same(doubles(at_once.step.mean2d.read()), doubles(apart.step.mean2d.read()), "mean2d");
+    expect_same(doubles(at_once.step.abs_mean2d.read()), doubles(absolute), "abs_mean2d");
     EXPECT_LE(relative_norm(at_once.density.read(), lengths), 1e-6);
     EXPECT_GT(relative_norm(apart.gaussians.values(), device_gaussians(frame.scene.gaussians).values()), 0);
 }
@@ -90,15 +79,5 @@ INSTANTIATE_TEST_SUITE_P(OddRows, AdamStep,
                          testing::Values(scene_choice{31, 37, 0, 0, 45, 37},
                                          scene_choice{32, 37, 2, 2, 45, 37},
                                          scene_choice{33, 35, 3, 3, 45, 37}));
-
-TEST(AdamStepEdges, TakesNoGaussians) {
-    gs_gaussians none = {};
-    gs_view view = {};
-    view.camera = plain_camera;
-    const gs_adam_step adam = {&none, &none, &none, all_different, 1, nullptr};
-    gs_gradient gradient = {};
-    gradient.adam = &adam;
-    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-}
 
 } // namespace adam_step_test

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A textured ball before a textured, tilted wall, ray traced in double precision: pictures whose depth is known.
-#ifndef TESTS_STEREO_SCENE_H
-#define TESTS_STEREO_SCENE_H
+#pragma once
 
 #include "camera.h"
 #include "views.h"
 #include <cmath>
-#include <cstring>
 #include <gtest/gtest.h>
-#include <memory>
 #include <vector>
 
 class stereo_scene {
@@ -109,5 +106,3 @@ class stereo_scene {
     }
     std::vector<image> pictures;
 };
-
-#endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A plane sweep against depth that is known: of a ray-traced scene.
-#include "distwar_gs.h"
 #include "density/density_scene.h"
 #include "stereo/stereo_scene.h"
 #include <algorithm>
+#include <deque>
 
 namespace {
 
@@ -17,14 +17,13 @@ class swept_scene {
             const gs_camera &camera = scene.views[size_t(v)].camera;
             const size_t pixels = size_t(camera.width * camera.height);
             const uint8_t *const first = scene.views[size_t(v)].picture->pixels;
-            rgb.push_back(
-                std::make_unique<device_vector<uint8_t>>(std::vector<uint8_t>(first, first + 3 * pixels)));
-            depth.push_back(std::make_unique<device_vector<float>>(std::vector<float>(pixels, 12345)));
-            covered.push_back(std::make_unique<device_vector<uint8_t>>(std::vector<uint8_t>(pixels, 0)));
+            rgb.emplace_back(std::vector<uint8_t>(first, first + 3 * pixels));
+            depth.emplace_back(std::vector<float>(pixels, 12345));
+            covered.emplace_back(std::vector<uint8_t>(pixels, 0));
             gs_stereo_view view = {};
             view.camera = camera;
-            view.rgb = rgb.back()->data(), view.inverse_depth = depth.back()->data();
-            view.covered = covered.back()->data();
+            view.rgb = rgb.back().data(), view.inverse_depth = depth.back().data();
+            view.covered = covered.back().data();
             view.steps = steps, view.step = nearest / float(steps);
             for (const int other : {v - 1, v + 1, v - 2, v + 2})
                 if (other >= 0 && other < count) view.neighbour[view.neighbours++] = other;
@@ -41,7 +40,7 @@ class swept_scene {
     }
     // Errors of the view's inverse depths in steps; NaN where they are unknown.
     std::vector<double> errors(size_t v) const {
-        const std::vector<float> got = depth[v]->read();
+        const std::vector<float> got = depth[v].read();
         std::vector<double> all;
         const int width = views[v].camera.width;
         for (int i = 0; i < int(got.size()); i++)
@@ -55,8 +54,8 @@ class swept_scene {
     }
 
     stereo_scene scene;
-    std::vector<std::unique_ptr<device_vector<uint8_t>>> rgb, covered;
-    std::vector<std::unique_ptr<device_vector<float>>> depth;
+    std::deque<device_vector<uint8_t>> rgb, covered;
+    std::deque<device_vector<float>> depth;
     std::vector<gs_stereo_view> views;
     gs_stereo stereo = {};
     std::unique_ptr<device_vector<gs_stereo_view>> on_device;
@@ -113,7 +112,7 @@ TEST(Stereo, ViewsAgreeOnPointsAndEachSurfaceGetsThemOnce) {
     for (int v = 0; v < 5; v++) {
         depths += known(swept.errors(size_t(v))).size();
         const std::vector<float> got = swept.points(v);
-        const std::vector<uint8_t> covered = swept.covered[size_t(v)]->read();
+        const std::vector<uint8_t> covered = swept.covered[size_t(v)].read();
         for (size_t i = 0; i < got.size() / 3; i++) {
             if (std::isnan(got[3 * i])) continue;
             EXPECT_NE(covered[i], 0);
@@ -130,9 +129,9 @@ TEST(Stereo, ViewsAgreeOnPointsAndEachSurfaceGetsThemOnce) {
 TEST(Stereo, WhatOthersLookThroughIsNoPoint) {
     swept_scene swept(5, 40);
     swept.sweep();
-    std::vector<float> wrong = swept.depth[2]->read();
+    std::vector<float> wrong = swept.depth[2].read();
     for (float &w : wrong) w += 4 * swept.views[2].step;
-    device_upload(swept.depth[2]->data(), wrong.data(), wrong.size() * sizeof(float));
+    device_upload(swept.depth[2].data(), wrong.data(), wrong.size() * sizeof(float));
     size_t points = 0;
     const std::vector<float> got = swept.points(2);
     for (size_t i = 0; i < got.size(); i += 3) points += !std::isnan(got[i]);
