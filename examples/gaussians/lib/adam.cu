@@ -20,7 +20,6 @@ __global__ void __launch_bounds__(average_block)
 } // namespace
 
 gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_REQUIRE(step && step->array, "step and its arrays must be given");
     GS_TRY(check_count(__func__, step->count));
     GS_REQUIRE(step->array_count >= 1 && step->array_count <= GS_ADAM_ARRAYS, "array_count must be in 1..8");
@@ -39,13 +38,12 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context) {
     }
     const adam_factors factors = {float(step->beta1),     float(1 - step->beta1), float(step->beta2),
                                   float(1 - step->beta2), step->epsilon,          step->visible};
-    return GS_STATUS(adam_steps(arrays, step->array_count, factors, stream));
+    return GS_STATUS(adam_steps(arrays, step->array_count, factors, stream_of(context)));
 }
 
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_REQUIRE(rates, "rates must be given");
     const gs_adam_step what = {gaussians, first_moment, second_moment, *rates, step, nullptr};
     GS_TRY(check_adam(__func__, &what));
@@ -65,19 +63,18 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
     groups[4].head_length = GS_CHANNELS; // of sh
     groups[4].rest_rate = rates->shN;
     groups[4].used_length = GS_CHANNELS * rates->sh_coefficients;
-    return GS_STATUS(adam_steps(groups, GS_ARRAYS, adam_correction_at(step), stream));
+    return GS_STATUS(adam_steps(groups, GS_ARRAYS, adam_correction_at(step), stream_of(context)));
 }
 
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, average, sample));
     GS_REQUIRE(samples >= 1, "samples must be 1 or more");
     const gs_arrays to = gs_arrays_of(average), from = gs_arrays_of(sample);
     for (int a = 0; a < GS_ARRAYS; a++) {
         const int64_t values = average->count * to.width[a];
-        GS_CUDA(launch_for(stream, values, average_block, average_kernel, from.of[a], to.of[a], values,
-                           float(1 / double(samples))));
+        GS_CUDA(launch_for(stream_of(context), values, average_block, average_kernel, from.of[a], to.of[a],
+                           values, float(1 / double(samples))));
     }
     return GS_OK;
 }

@@ -586,13 +586,6 @@ size_t counter_words(int64_t counters) {
     return size_t(counters_of_line * sector_words) << log2_lines(counters);
 }
 
-// Splats per block: as many as possible while there are enough blocks to fill the GPU.
-int splats_of_block(int64_t count, int multiprocessors) {
-    int per_block = bin_block;
-    while (per_block > 1 && count < int64_t(multiprocessors) * blocks_wanted * per_block) per_block /= 2;
-    return per_block;
-}
-
 constexpr int64_t max_isects = int64_t(1) << 40;
 
 gs_status check(const char *function, const gs_view *view) {
@@ -702,14 +695,6 @@ sort_grids most_grids(int64_t isect_capacity, int64_t count, int tiles) {
             block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
 }
 
-// How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
-void keep_division(int tiles, int multiprocessors, gs_tile_ranges *ranges) {
-    const int pixels = ranges->pixels_per_thread, split = ranges->split_tiles;
-    if ((pixels == 1 || pixels == 2 || pixels == 4) && split >= 0 && split <= tiles) return;
-    ranges->pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
-    ranges->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
-}
-
 // The one rule by which lists get room: before there is none left, as repeating a picture costs more than memory.
 void grow(int64_t *capacity, int64_t needed) {
     if (needed + needed / 8 > *capacity) *capacity = std::min(needed + needed / 4, max_isects);
@@ -809,7 +794,10 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
 
     int multiprocessors = 0;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
+    const int tiles = tiles_of(grid);
+    int per_block = bin_block; // as many splats as possible while there are enough blocks to fill the GPU
+    while (per_block > 1 && splat_count(view) < int64_t(multiprocessors) * blocks_wanted * per_block)
+        per_block /= 2;
     const splat_portions portions = {view->splats, count, per_block, int(blocks_for(count, per_block)),
                                      a.depth};
     const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
@@ -842,7 +830,11 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     ranges.tiles_x = grid.tiles_x, ranges.tiles_y = grid.tiles_y, ranges.views = grid.views;
     ranges.tile_begin = kept.tile_begin, ranges.tile_order = kept.tile_order, ranges.splat_index = kept.list;
     ranges.isects = isect_capacity, ranges.call = call, ranges.device_isects = &kept.summary->isects;
-    keep_division(tiles, multiprocessors, &ranges);
+    // How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
+    const int pixels = ranges.pixels_per_thread, split = ranges.split_tiles;
+    if ((pixels == 1 || pixels == 2 || pixels == 4) && split >= 0 && split <= tiles) return GS_OK;
+    ranges.pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
+    ranges.split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
     return GS_OK;
 }
 

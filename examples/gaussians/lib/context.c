@@ -123,7 +123,7 @@ static void make_own(void) {
 static gs_context *of_thread(void) {
     call_once(&own_is_there, make_own);
     gs_context *const first = tss_get(own), *context = first;
-    int device = 0;
+    int device;
     if (cudaGetDevice(&device) != cudaSuccess) return NULL;
     while (context && context->device != device) context = context->next;
     if (context || gs_context_create(NULL, NULL, &context) != GS_OK) return context;

@@ -333,11 +333,10 @@ gs_status placed(const char *function, int64_t count, gs_context *context, conte
 
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density,
                                 gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
-    return GS_STATUS(launch_for(stream, count, density_block, accumulate_kernel, view->splats,
+    return GS_STATUS(launch_for(stream_of(context), count, density_block, accumulate_kernel, view->splats,
                                 reinterpret_cast<const float2 *>(mean2d), count, view_count(view),
                                 view->camera.width, view->camera.height,
                                 reinterpret_cast<float2 *>(density)));
@@ -396,11 +395,10 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, gaussians, first_moment));
     GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
-    return GS_STATUS(launch_for(stream, gaussians->count, density_block, reset_kernel, *gaussians,
+    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, reset_kernel, *gaussians,
                                 *first_moment, *second_moment,
                                 float(log(double(most) / (1 - double(most))))));
 }
@@ -445,30 +443,28 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
                            uint64_t iteration, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(valid_rate(scale), "scale must be finite and not negative");
-    return GS_STATUS(launch_for(stream, gaussians->count, density_block, noise_kernel, *gaussians, first,
-                                scale, seed, iteration));
+    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, noise_kernel, *gaussians,
+                                first, scale, seed, iteration));
 }
 
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
                              float scale_weight, const gs_gaussians *gradients, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_vector(__func__, gaussians, gradients));
     GS_REQUIRE(valid_rate(opacity_weight) && valid_rate(scale_weight),
                "weights must be finite and not negative");
     const double count = double(all > 0 ? all : 1);
-    return GS_STATUS(launch_for(stream, gaussians->count, density_block, penalty_kernel, *gaussians,
-                                float(opacity_weight / count), float(scale_weight / (3 * count)),
+    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, penalty_kernel,
+                                *gaussians, float(opacity_weight / count), float(scale_weight / (3 * count)),
                                 *gradients));
 }
 
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (splat_grad && score), "splat_grad and score must be given");
-    return GS_STATUS(launch_for(stream, count, density_block, score_kernel, splat_grad, count, score));
+    return GS_STATUS(
+        launch_for(stream_of(context), count, density_block, score_kernel, splat_grad, count, score));
 }
 
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context) {
@@ -489,12 +485,11 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
 
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
                      uint64_t iteration, float *logits, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(first >= 0, "first must not be negative");
     GS_REQUIRE(share >= 0 && share <= 0.9f, "share must be in 0..0.9");
     GS_REQUIRE(gaussians->count == 0 || logits, "logits must be given");
-    return GS_STATUS(launch_for(stream, gaussians->count, density_block, dropout_kernel,
+    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, dropout_kernel,
                                 gaussians->opacity_logit, gaussians->count, first, share, seed, iteration,
                                 logits));
 }

@@ -85,7 +85,7 @@ typedef struct camera_lens {
     void (*point_at)(const gs_camera *camera, const double uv[2], double depth, double p[3]);
 } camera_lens;
 
-enum { pinhole_distortions = 0, fisheye_distortions = 4, ortho_distortions = 0 };
+enum { pinhole_distortions = 0, fisheye_distortions = 4 };
 
 static inline double pinhole_depth_of(const double p[3]) {
     return p[2];
@@ -122,6 +122,7 @@ static inline void fisheye_point_at(const gs_camera *camera, const double uv[2],
     p[0] = scale * uv[0], p[1] = scale * uv[1], p[2] = depth * cos(angle);
 }
 
+#define ortho_distortions pinhole_distortions
 #define ortho_depth_of pinhole_depth_of
 #define ortho_limit_of pinhole_limit_of
 static inline int ortho_uv_of(const gs_camera *camera, const double p[3], double uv[2]) {

@@ -286,18 +286,6 @@ loss_image<uint8_t> image_of(const gs_loss_image &one, const float *color) {
     return {color, one.images.target, one.images.mask, one.result, one.color_gradient};
 }
 
-gs_status check_pair(const char *function, const gs_ssim_pair *pair) {
-    GS_REQUIRE_OF(function, pair, "pair must be given");
-    GS_TRY(check_size(function, pair->width, pair->height));
-    GS_REQUIRE_OF(function, pair->planes >= 1 && pair->planes <= GS_SSIM_MAX_PLANES,
-                  "planes must be in 1..65535");
-    const dim3 grid = grid_of(pair->width, pair->height, pair->planes);
-    GS_REQUIRE_OF(function, uint64_t(grid.x) * grid.y * grid.z < INT32_MAX, "the images are too large");
-    return libgs_require(function,
-                         !pair->valid || (pair->width >= GS_SSIM_WINDOW && pair->height >= GS_SSIM_WINDOW),
-                         "width and height must be at least 11 if only windows inside the image count");
-}
-
 // ---- depth: the mean absolute difference ----
 
 enum { VALUES_A_THREAD = 8, VALUES = THREADS * VALUES_A_THREAD };
@@ -598,8 +586,13 @@ gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_ro
 }
 
 gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_pair(__func__, pair));
+    GS_REQUIRE(pair, "pair must be given");
+    GS_TRY(check_size(__func__, pair->width, pair->height));
+    GS_REQUIRE(pair->planes >= 1 && pair->planes <= GS_SSIM_MAX_PLANES, "planes must be in 1..65535");
+    const dim3 grid = grid_of(pair->width, pair->height, pair->planes);
+    GS_REQUIRE(uint64_t(grid.x) * grid.y * grid.z < INT32_MAX, "the images are too large");
+    GS_REQUIRE(!pair->valid || (pair->width >= GS_SSIM_WINDOW && pair->height >= GS_SSIM_WINDOW),
+               "width and height must be at least 11 if only windows inside the image count");
     GS_REQUIRE(pair->first && pair->second && result, "first, second and result must be given");
     const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
     void *workspace;
@@ -610,17 +603,16 @@ gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_
                                    1,     plane,  {{pair->first, pair->second, nullptr, result, gradient}}};
     const double values = double(pair->planes) * (width - border) * (height - border);
     const loss_terms terms = {0, 1, 0, pair->valid != 0, 0, plane, values, 1, nullptr};
-    return launch_loss<false>(in, terms, workspace, stream);
+    return launch_loss<false>(in, terms, workspace, stream_of(context));
 }
 
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
                            float prior, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_REQUIRE(log_gains && group && group->views && sums,
                "log_gains, group, its views and sums must be given");
     GS_REQUIRE(group->count >= 1 && group->view >= 0 && group->view < group->count,
                "view must be one of the group's views");
     GS_REQUIRE(valid_rate(rate) && valid_rate(prior), "rate and prior must be finite and not negative");
-    return GS_STATUS(launch(stream, 1, THREADS, exposure_step_kernel,
+    return GS_STATUS(launch(stream_of(context), 1, THREADS, exposure_step_kernel,
                             reinterpret_cast<float(*)[GAINS]>(log_gains), *group, sums, rate, prior));
 }

@@ -135,7 +135,6 @@ gs_status gs_shrink(const gs_shrinking *s, gs_context *context) {
 
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
                       const float change[GS_CHANNELS], uint8_t *moved, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(picture && alpha && change && moved, "picture, alpha, change and moved must be given");
     color_change added;
@@ -144,6 +143,6 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
         added.of[c] = change[c];
     }
     const int64_t values = int64_t(GS_CHANNELS) * width * height;
-    return GS_STATUS(
-        launch_for(stream, values, block_size, backdrop_kernel, picture, alpha, values, added, moved));
+    return GS_STATUS(launch_for(stream_of(context), values, block_size, backdrop_kernel, picture, alpha,
+                                values, added, moved));
 }

@@ -134,13 +134,13 @@ __global__ void __launch_bounds__(project_block)
 } // namespace
 
 gs_status gs_project(const gs_view *view, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     gs_gaussians in;
     GS_TRY(check_projected(__func__, view, &in));
     const auto run = [&](const auto &cameras) {
         using Cameras = std::decay_t<decltype(cameras)>;
         return with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-            return launch(stream, blocks_for(in.count, rows_block) * unsigned(cameras.count), rows_block,
+            return launch(stream_of(context), blocks_for(in.count, rows_block) * unsigned(cameras.count),
+                          rows_block,
                           is_usual(view, in) ? project_kernel<model, sh_degree, true, Cameras>
                                              : project_kernel<model, sh_degree, false, Cameras>,
                           in, used_degree(view->sh_degree_used, &in), cameras, view->splats);
@@ -152,21 +152,19 @@ gs_status gs_project(const gs_view *view, gs_context *context) {
 }
 
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_one_view(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && radii), "splats and radii must be given");
-    return GS_STATUS(launch_for(stream, count, project_block, radii_kernel, view->splats, count,
+    return GS_STATUS(launch_for(stream_of(context), count, project_block, radii_kernel, view->splats, count,
                                 view->camera.width, view->camera.height, radii));
 }
 
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
-    return GS_STATUS(launch_for(stream, gaussians.count, project_block,
+    return GS_STATUS(launch_for(stream_of(context), gaussians.count, project_block,
                                 GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
                                 angle_limit(view->camera), visible));
 }

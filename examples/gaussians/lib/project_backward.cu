@@ -476,10 +476,10 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
                              float *abs_mean2d, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_extent(__func__, view));
     const int64_t count = splat_count(view);
     GS_REQUIRE(count == 0 || (view->splats && splat_grad), "splats and splat_grad must be given");
-    return GS_STATUS(launch_for(stream, count, project_block, mean2d_gradient_kernel, view->splats, count,
-                                reinterpret_cast<const float *>(splat_grad), mean2d, abs_mean2d));
+    return GS_STATUS(launch_for(stream_of(context), count, project_block, mean2d_gradient_kernel,
+                                view->splats, count, reinterpret_cast<const float *>(splat_grad), mean2d,
+                                abs_mean2d));
 }

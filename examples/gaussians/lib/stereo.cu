@@ -202,16 +202,14 @@ gs_status check_stereo(const char *function, const gs_stereo *stereo) {
 } // namespace
 
 gs_status gs_stereo_depths(const gs_stereo *stereo, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_stereo(__func__, stereo));
     const dim3 grid(blocks_for(stereo->most_pixels, block_size), unsigned(stereo->count));
-    return GS_STATUS(launch(stream, grid, block_size, stereo_depths_kernel, *stereo));
+    return GS_STATUS(launch(stream_of(context), grid, block_size, stereo_depths_kernel, *stereo));
 }
 
 gs_status gs_stereo_points(const gs_stereo *stereo, int32_t view, float *points, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_TRY(check_stereo(__func__, stereo));
     GS_REQUIRE(view >= 0 && view < stereo->count && points, "view must be in 0..count - 1, and points given");
-    return GS_STATUS(
-        launch_for(stream, stereo->most_pixels, block_size, stereo_points_kernel, *stereo, view, points));
+    return GS_STATUS(launch_for(stream_of(context), stereo->most_pixels, block_size, stereo_points_kernel,
+                                *stereo, view, points));
 }
