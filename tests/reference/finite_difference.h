@@ -69,7 +69,7 @@ inline double &camera_value(reference_camera_gradient &gradient, int k) {
     return k < 12 ? gradient.matrix[k] : k < 18 ? gradient.se3_grad[k - 12] : gradient.intrinsics[k - 18];
 }
 
-// The camera moved by `by` along value k. A twist is a motion exp, not its first order.
+// The camera moved by `by` along value k. By se3_grad it moves by exp, not by its first order.
 inline reference_camera moved_camera(const reference_camera &from, int k, double by) {
     reference_camera to = from;
     if (k < 12) {

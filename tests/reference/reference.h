@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The reference: every stage of examples/gaussians on the CPU, in double precision and in textbook form, with
-// covariances and their inverses where the kernels use whitened offsets, and gradients by the covariance
+// covariances and their inverses where the kernels use offsets times conic_sqrt, and gradients by the covariance
 // where they use moments. Kernels are compared with it; finite differences check it.
 //
 // Discrete choices (culled, clamped, counted, cut, stopped, signs) are decisions. A stage makes its own, or

@@ -116,7 +116,7 @@ __device__ inline int ordered_tile(const gs_tile_ranges &ranges, int n) {
 
 // A splat as the pixels of a tile see it.
 struct tile_splat {
-    alignas(16) float e[2]; // whitened offset of the tile's middle from the mean
+    alignas(16) float e[2]; // conic_sqrt times the offset of the tile's middle from the mean
     float right;            // by which e[0] grows per pixel to the right; e[1] stays
     float down[2];          // by which e grows per row
     float log2_opacity;
@@ -272,7 +272,7 @@ __device__ __forceinline__ color3 pixel_of(const float *image, int64_t plane, in
 // parabola whether a splat counts at a pixel, however many pixels of the column they have, and the compiler cannot
 // contract its arithmetic: so they decide alike.
 struct splat_column {
-    float e[2];            // whitened offset of the second pixel
+    float e[2];            // conic_sqrt times the offset of the second pixel
     float exponent, slope; // there
 };
 

@@ -3,6 +3,7 @@
 // one. gs_exposure_step against its formula.
 #include "filled_context.h"
 #include "kernel_frame.h"
+#include "rows.h"
 
 #include <algorithm>
 #include <deque>
@@ -351,6 +352,20 @@ TEST(Loss, OfSeveralImagesHasTheBitsOfOneEach) {
             EXPECT_EQ(isnan(got.depth_result), has & DEPTH ? false : true);
         }
     }
+}
+
+// Parts of an image under a mask, of whose pixels all that count are counted. Bits and gradients: PartsKernels of ranks.
+TEST(Loss, OfRowsAddsUpToTheWhole) {
+    picture p = noise(33, 50, 9);
+    p.mask = some_mask(p.width, p.height);
+    const std::vector<double> whole = run(p).result;
+    const loss_of_picture of(p);
+    std::vector<double> sum(3);
+    for (const gs_rows rows : {gs_rows{0, 1}, gs_rows{1, 4}}) {
+        ASSERT_GS_OK(libgs_loss_rows(&of.image, rows, nullptr, filled_context()));
+        for (size_t k = 0; k < 3; k++) sum[k] += of.result.read()[k];
+    }
+    for (size_t k = 0; k < 3; k++) EXPECT_NEAR(sum[k], whole[k], 1e-12);
 }
 
 // ---- gains ----

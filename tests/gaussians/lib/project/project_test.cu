@@ -10,7 +10,7 @@ namespace {
 
 class Project : public testing::TestWithParam<scene_choice> {};
 
-// The covariance that a whitening factor stands for.
+// The covariance that a conic_sqrt stands for.
 void covariance_of(const gs_splat &splat, double out[3]) {
     const double scale = 1.1774100225154747; // sqrt(2 / log2(e))
     const double l0 = scale * splat.conic_sqrt[0], l1 = scale * splat.conic_sqrt[1],
