@@ -5,8 +5,9 @@
     installed_test.py WORK install BUILD COMPONENT...  the files of these components, and DESTDIR
     installed_test.py WORK program | c | cmake         the program's version, page and completion; the lines of
                                                        docs/rasterizer.md; a C project that finds gs, train, index, simt
+    installed_test.py WORK symbols NM LIBRARY HEADER   a library exports the functions of its header and nothing else
 
-The last three need the first. installed_files lists what each component installs.
+The three of the second line need the first. installed_files lists what each component installs.
 """
 
 import os
@@ -122,4 +123,10 @@ int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0 || di
     is_same("backends", output(folder / "build/yours").split(), [backend, backend])
 
 
-{"install": install, "program": program, "c": c, "cmake": cmake}[sys.argv[2]](*sys.argv[3:])
+def symbols(nm, library, header):
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", (ROOT / header).read_text(), flags=re.S)
+    is_same(library, sorted(line.split()[-1] for line in output(nm, "-D", "--defined-only", library).splitlines()),
+            sorted(re.findall(r"^(?!#|static|typedef)[\w *]*?\b(\w+)\([^;{]*\);", code, re.M)))
+
+
+{"install": install, "program": program, "c": c, "cmake": cmake, "symbols": symbols}[sys.argv[2]](*sys.argv[3:])

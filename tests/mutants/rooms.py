@@ -119,16 +119,11 @@ class Worker:
         self.source, self.build, self.options = folder / "source", folder / "source/build/cpu", options
         self.environment = {**os.environ, "TMPDIR": str(folder), "CCACHE_NOHASHDIR": "1",
                             "CCACHE_BASEDIR": os.environ.get("CCACHE_BASEDIR", str(folder.parent))}
-        for at, folders, names in os.walk(ROOT):
-            left_out = ROOT / ".git", ROOT / "build", options.prefix and options.prefix.resolve()
-            folders[:] = [f for f in folders if pathlib.Path(at, f) not in left_out]
-            there = self.source / pathlib.Path(at).relative_to(ROOT)
-            there.mkdir(parents=True, exist_ok=True)
-            for name in names:  # what a stopped run has left is written anew, so that it is compiled again
-                if not (there / name).exists():
-                    shutil.copy2(pathlib.Path(at, name), there / name)
-                elif not filecmp.cmp(pathlib.Path(at, name), there / name, shallow=False):
-                    shutil.copyfile(pathlib.Path(at, name), there / name)
+        for name in budget_test.git(ROOT, "ls-files", "-z").split("\0")[:-1]:
+            there = self.source / name  # what a stopped run has left is written anew, so that it is compiled again
+            if (ROOT / name).is_file() and not (there.exists() and filecmp.cmp(ROOT / name, there, shallow=False)):
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, there)
         command = ["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                    "-DDISTWAR_BACKEND=simt", "-DDISTWAR_TESTS=examples", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG",
                    "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
@@ -290,7 +285,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", default=list(ROOMS), help=", ".join(ROOMS) + "; all")
     parser.add_argument("-o", dest="results", type=pathlib.Path, help="the file to which each mutant adds a line")
-    parser.add_argument("--list", action="store_true", help="print the draw with what RESULTS has of it; run nothing")
     parser.add_argument("--seed", type=int, default=59)
     parser.add_argument("--count", type=int, default=20, help="mutants of a room")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutants", help="for the workers' copies")
@@ -300,23 +294,11 @@ def main():
     parser.add_argument("-j", type=int, default=1, help="workers")
     options = parser.parse_args()
     results = known_results(options.results)
-    workers = []
-    if not options.list:
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            workers = list(pool.map(lambda i: Worker(options.work.resolve() / str(i), options), range(options.j)))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        workers = list(pool.map(lambda i: Worker(options.work.resolve() / str(i), options), range(options.j)))
     for name in options.rooms:
-        if options.list:
-            done = []
-            for file, mutant, _ in drawn(name, options.seed):
-                done.append(results.get((name, mutant)))
-                if done[-1] is None or done[-1]["result"] in ("found", "survived"):
-                    print(f"{name}: {(done[-1] or {}).get('result')}: {file}: {mutant.function}: {mutant.line}: "
-                          f"{mutant.token} number {mutant.nth + 1} -> {mutant.to}")
-                if sum(e is None or e["result"] in ("found", "survived") for e in done) == options.count:
-                    break
-        else:
-            done = run_room(name, workers, options, results)
-        counted = [e["result"] for e in done if e and e["result"] in ("found", "survived")]
+        done = run_room(name, workers, options, results)
+        counted = [e["result"] for e in done if e["result"] in ("found", "survived")]
         print(f"{name}: {counted.count('found')} of {len(counted)} found", flush=True)
 
 
