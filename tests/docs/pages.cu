@@ -327,6 +327,8 @@ double lanes_per_key(const std::vector<int> &key) {
 
 // ---- tests ----
 
+const cudaStream_t stream = nullptr;
+
 std::vector<int> some_rows() {
     std::vector<int> rows;
     for (int i = 0; i < N; ++i) rows.push_back(i * i % 7);
@@ -484,7 +486,6 @@ TEST(Tasks, PoolsHotWordsAndRows) {
     const float *const source = weight_of.get();
     float *const out = by_host.get();
     const int count = N;
-    const cudaStream_t stream = nullptr;
     // [rows]
     distwar::key_sums<float> rows; // out[index[i]][k] += source[i][k], i < count, k < width
     rows.count = count, rows.width = 1, rows.keys = 7;
@@ -506,7 +507,6 @@ TEST(Tasks, AHistogramCountsItsKeys) {
     for (const int row : some_rows()) ++wanted[size_t(row)];
     const device_array<int> bin_of(some_rows());
     const device_array<unsigned> counts(std::vector<unsigned>(BINS, 0));
-    const cudaStream_t stream = nullptr;
     // [counts]
     const distwar::key_counts<int> given = {ROWS, BINS, bin_of.get(), counts.get()};
     const cudaError_t error = distwar::histogram(given, stream);
@@ -529,7 +529,6 @@ TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     const int *const row_of = rows.get();
     const float *const gradient = gradients.get();
     float *const table = sums.get();
-    const cudaStream_t stream = nullptr;
     const int adds = 7, blocks = 1, threads = 32, steps = 40;
     // [tune]
     const tune_candidate candidates[] = {{DISTWAR_TREE, 0}, // the first is used until more is known

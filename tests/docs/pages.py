@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Checks the pages, and runs the commands that one prints.
 
-    pages.py --code                     what pages show of CUDA, C++ and C is a part of a source that is compiled and run:
-                                        its lines between // [NAME] and // [end]; each such part is on a page
+    pages.py --code                     CUDA, C++ and C on the pages are parts of sources that are compiled and run, the lines
+                                        between // [NAME] and // [end]; each such part is on a page
     pages.py --links                    links lead to files and headings that exist
     pages.py --check                    every command of the pages is in a block that says who runs it
-    pages.py BIN WORK PAGE [--extra]    runs the commands of PAGE in order, in WORK, a copy of the repository: the folder
-                                        that the page assumes; BIN: the folder of dsplat
+    pages.py BIN WORK PAGE [--extra]    runs the commands of PAGE in order in WORK, a copy of the repository, which is the
+                                        folder that pages assume; BIN: the folder of dsplat
 
-A block of commands begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it runs always, with
-words if --extra is given and all of them are here, or by another test (BY_OTHERS), or by nobody (NOT_RUN). A block ```text
-after it shows lines that its output holds. Of a block `server` each line serves a page until a signal: the page is fetched
-from the address that is printed, then Control-C ends the command. Exit status 77: nothing of the page could be run, and why.
+A block of commands begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it always runs.
+With words it runs if --extra is given and all of them are here, or by another test (BY_OTHERS), or not at all (NOT_RUN).
+A block ```text after it shows lines that its output holds. In a block `server` each line serves a page until a signal:
+the page is fetched from the printed address, then Control-C ends the command. Exit status 77: nothing of the page could
+be run; the output says why.
 """
 import os
 import pathlib
@@ -67,7 +68,8 @@ def text_of(page):
 
 def all_blocks(page):
     """[(words after ```, text)]."""
-    return [(words.split(), text) for words, text in re.findall(r"^```(.*)\n((?:(?!```\n).*\n)*)```$", text_of(page), re.M)]
+    found = re.findall(r"^```(.*)\n((?:(?!```\n).*\n)*)```$", text_of(page), re.M)
+    return [(words.split(), text) for words, text in found]
 
 
 def blocks(page):
@@ -84,10 +86,10 @@ def blocks(page):
 def check_code():
     parts = {textwrap.dedent(part) for source in SOURCES
              for part in re.findall(r"// \[.*\n((?:(?!.*// \[).*\n)*).*// \[end\]", text_of(source))}
-    shown = [(page, text) for page in PAGES for words, text in all_blocks(page)
+    shown = [(page, textwrap.dedent(text)) for page in PAGES for words, text in all_blocks(page)
              if words in (["cuda"], ["cpp"], ["c++"], ["c"])]
-    wrong = [f"{page} shows code that no source has:\n{text}" for page, text in shown if textwrap.dedent(text) not in parts]
-    return wrong + [f"no page shows\n{part}" for part in parts - {textwrap.dedent(text) for _, text in shown}]
+    wrong = [f"{page} shows code that no source has:\n{text}" for page, text in shown if text not in parts]
+    return wrong + [f"no page shows\n{part}" for part in parts - {text for _, text in shown}]
 
 
 def anchors_of(page):

@@ -32,12 +32,13 @@ def files_below(folder):
 
 
 def expected_files(components):
-    """Lines "COMPONENT FILE", or "COMPONENT FOLDER/ FROM" for all files of a folder of the repository."""
+    """Lines "COMPONENT,... FILE", @ being the component, or "COMPONENT FOLDER/ FROM" for a folder of the repository."""
     files = {"share/doc/distwar/LICENSE"}
     for line in (HERE / "installed_files").read_text().splitlines():
-        component, name, *folder = line.split()
-        if component in components:
-            files.update([name + file for file in files_below(ROOT / folder[0])] if folder else [name])
+        names, name, *folder = line.split()
+        for component in components & set(names.split(",")):
+            below = files_below(ROOT / folder[0]) if folder else [""]
+            files.update(name.replace("@", component) + file for file in below)
     return sorted(files)
 
 
@@ -51,7 +52,7 @@ def install(build, *components):
     output("cmake", "--install", build, "--prefix", PREFIX)
     # CMake names a file by the type of the build.
     installed = [re.sub(r"-(release|relwithdebinfo|debug|noconfig)\.cmake$", "-TYPE.cmake", name) for name in files_below(PREFIX)]
-    is_same("installed", installed, expected_files(components))
+    is_same("installed", installed, expected_files(set(components)))
     output("cmake", "--install", build, "--prefix", "/usr", env=dict(os.environ, DESTDIR=str(WORK / "stage")))
     is_same("DESTDIR", files_below(WORK / "stage/usr"), files_below(PREFIX))
     is_same("DESTDIR", files_below(WORK / "stage"), ["usr/" + name for name in files_below(PREFIX)])

@@ -18,7 +18,7 @@ RESULTS has what was run; it goes on where it stopped. rooms.jsonl here is of th
 work run the rooms that it changed into a new file, find no fewer, and put the file in its place.
 
 With -j N each of N workers has a copy of the tree and its build in --work; with ccache the builds after the first take
-a minute. --prefix: a folder with include/ and lib/ of packages that the system lacks.
+a minute. Where the system lacks packages: CMAKE_PREFIX_PATH and Boost_ROOT in the environment.
 """
 import argparse
 import collections
@@ -127,8 +127,6 @@ class Worker:
         command = ["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                    "-DDISTWAR_BACKEND=simt", "-DDISTWAR_TESTS=examples", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG",
                    "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
-        if options.prefix:
-            command += [f"-DCMAKE_PREFIX_PATH={options.prefix.resolve()}", f"-DBoost_ROOT={options.prefix.resolve()}"]
         if shutil.which("ccache"):
             command += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
         self.must(command)
@@ -288,7 +286,6 @@ def main():
     parser.add_argument("--seed", type=int, default=59)
     parser.add_argument("--count", type=int, default=20, help="mutants of a room")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutants", help="for the workers' copies")
-    parser.add_argument("--prefix", type=pathlib.Path)
     parser.add_argument("--build-jobs", type=int, default=os.cpu_count(), help="of builds and tests before mutants")
     parser.add_argument("--shards", type=int, default=1, help="processes for a worker's tests")
     parser.add_argument("-j", type=int, default=1, help="workers")

@@ -30,7 +30,6 @@ class LmBase {
         reference_scene_destroy(&scene);
     }
     LmBase(const LmBase &) = delete;
-    LmBase &operator=(const LmBase &) = delete;
 
     reference_scene scene;
     LmProblem lm{};

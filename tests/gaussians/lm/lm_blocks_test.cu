@@ -7,8 +7,8 @@ namespace lm_tests {
 // Where the blocks of a frame's Gaussians begin among the entries of one.
 enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
 
-// A block of Gaussian i: its entries, the lower triangle by rows, begin at `first`, and its rows are those of these values
-// in the order of the parameters.
+// A block of Gaussian i: its entries, the lower triangle by rows, begin at `first`, and its rows are those of these
+// values in the order of the parameters.
 struct block {
     int first;
     std::vector<int64_t> columns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Steps of Levenberg-Marquardt as the command takes them: they lower the objective, are undone to the byte where
 // they do not.
-#include "device_vector.h"
+#include "kernel_frame.h"
 extern "C" {
 #include "device.h"
 #include "frame.h"
@@ -59,7 +59,6 @@ class problem {
         for (image &picture : pictures) image_close(&picture);
     }
     problem(const problem &) = delete;
-    problem &operator=(const problem &) = delete;
 
     // The steps, which must end well.
     const std::vector<lm_step> &finished(const lm_settings &settings) {
@@ -76,9 +75,8 @@ class problem {
         return finish_lm(&device, of.data(), of.size(), &settings, &observer, &why);
     }
     std::vector<char> bytes() const {
-        std::vector<char> out(device_gaussians_bytes(device.count, device.sh_degree));
-        device_download(out.data(), device.mean, out.size());
-        return out;
+        return downloaded(reinterpret_cast<const char *>(device.mean),
+                          device_gaussians_bytes(device.count, device.sh_degree));
     }
 
     gs_gaussians host = {}, device = {};
@@ -91,16 +89,6 @@ class problem {
 
 std::vector<float> read(const gs_gaussians &vector) {
     return downloaded(vector.mean, device_gaussians_bytes(vector.count, vector.sh_degree) / sizeof(float));
-}
-
-template <typename A, typename B>
-double relative_distance(const std::vector<A> &a, const std::vector<B> &b) {
-    double apart = 0, far = 0;
-    for (size_t k = 0; k < b.size(); k++) {
-        apart += std::pow(double(a[k]) - b[k], 2);
-        far += std::pow(double(b[k]), 2);
-    }
-    return std::sqrt(apart / far);
 }
 
 // A value for each parameter, on the device.
@@ -196,8 +184,9 @@ TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
         EXPECT_EQ(views.opened[0].cache.pairs > 0, form == LM_CACHED);
         ASSERT_GT(views.opened[0].view.ranges.split_tiles, 0);
         const std::vector<float> before = views.product(p, 1);
+        ASSERT_NE(before, std::vector<float>(before.size()));
         for (size_t i = 1; i < p.views.size(); i++) views.open(p, i, &gradient);
-        EXPECT_LE(relative_distance(views.product(p, 1), before), 1e-5);
+        EXPECT_LE(relative_norm(views.product(p, 1), before), 1e-5);
     }
 }
 
@@ -216,8 +205,8 @@ TEST(LmView, TheCurvatureIsThatOfTheProduct) {
     }
 }
 
-// For each pixel its metric (24, without a coupling 12), what is left of the light behind all (4) and where that was (4);
-// its colours (12) only for tiles that two blocks share. 20 for each pair of a cache.
+// For each pixel its metric (24, without a coupling 12), what is left of the light behind all (4) and where that was
+// (4); its colours (12) only for tiles that two blocks share. 20 for each pair of a cache.
 TEST(LmView, KeepsWhatItNeedsAndNoMore) {
     for (const lm_form form : {LM_FREE, LM_CACHED})
         for (const bool centre : {false, true})
@@ -364,9 +353,9 @@ TEST(LmFinish, EitherPreconditionerLeadsToTheSameStep) {
     size_t with_blocks, without, blocks;
     const std::vector<double> by_diagonal = solution_of(settings_to_solve(true, 60), &without),
                               by_blocks = solution_of(settings_to_solve(false, 60), &with_blocks);
-    EXPECT_LE(relative_distance(by_blocks, by_diagonal), 1e-2);
-    EXPECT_LE(relative_distance(solution_of(settings_to_solve(false, 4)), by_diagonal),
-              0.5 * relative_distance(solution_of(settings_to_solve(true, 4)), by_diagonal));
+    EXPECT_LE(relative_norm(by_blocks, by_diagonal), 1e-2);
+    EXPECT_LE(relative_norm(solution_of(settings_to_solve(false, 4)), by_diagonal),
+              0.5 * relative_norm(solution_of(settings_to_solve(true, 4)), by_diagonal));
     ASSERT_EQ(gs_lm_blocks_bytes(60, 1, &blocks), GS_OK);
     EXPECT_EQ(with_blocks, without + blocks);
 }
@@ -425,7 +414,7 @@ TEST(LmFinish, AStepOfSeveralBatchesIsTheirWeightedMean) {
     for (const lm_form form : {LM_FREE, LM_CACHED}) {
         settings.form = form;
         problem p;
-        EXPECT_LE(relative_distance(solution_on(p, p.views, settings), sum), 1e-3);
+        EXPECT_LE(relative_norm(solution_on(p, p.views, settings), sum), 1e-3);
         EXPECT_EQ(p.steps[0].images, 4);
         EXPECT_EQ(p.steps[0].batches, 2);
     }
@@ -505,8 +494,8 @@ TEST(LmFinish, KeepsToItsMemory) {
     const std::vector<char> before = none.bytes();
     EXPECT_FALSE(none.finish_on(none.views, settings));
     const std::string said = none.why.text;
-    EXPECT_EQ(said.find("one view does not fit into the 9.99e-07 GiB allowed, beside 0.000"), 0u) << said;
-    EXPECT_NE(said.find(" that all need: raise --lm-memory or --downscale, or take --lm-form free"),
+    EXPECT_EQ(said.find("one view does not fit: 9.99e-07 GiB are allowed, and 0.000"), 0u) << said;
+    EXPECT_NE(said.find(" are in use without it; raise --lm-memory or --downscale, or take --lm-form free"),
               std::string::npos)
         << said;
     EXPECT_EQ(none.bytes(), before);
@@ -545,15 +534,13 @@ TEST(LmFinish, ConjugateGradientsMayStartAtThePreconditionedRightHandSide) {
     const std::vector<double> first = times(x);
     for (size_t k = 0; k < x.size(); k++) residual[k] -= first[k];
     const std::vector<double> direction = preconditioned(residual), product = times(direction);
-    double above = 0, below = 0;
-    for (size_t k = 0; k < x.size(); k++) {
-        above += residual[k] * direction[k];
-        below += direction[k] * product[k];
-    }
-    for (size_t k = 0; k < x.size(); k++) x[k] += above / below * direction[k];
-    EXPECT_LE(relative_distance(solution_of(settings), x), 1e-3);
+    const auto dot = [&](const auto &a) {
+        return std::inner_product(a.begin(), a.end(), direction.begin(), 0.0);
+    };
+    for (size_t k = 0; k < x.size(); k++) x[k] += dot(residual) / dot(product) * direction[k];
+    EXPECT_LE(relative_norm(solution_of(settings), x), 1e-3);
     settings.start_preconditioned = false;
-    EXPECT_GT(relative_distance(solution_of(settings), x), 1e-2);
+    EXPECT_GT(relative_norm(solution_of(settings), x), 1e-2);
 }
 
 TEST(LmFinish, TheDampingKeepsToItsRange) {

@@ -110,9 +110,8 @@ struct lm_frame : kernel_frame {
         return to_parameters();
     }
     std::vector<float> read_splat_grad() const {
-        const std::vector<gs_splat_grad> records = splat_grad.read();
-        const float *first = reinterpret_cast<const float *>(records.data());
-        return {first, first + records.size() * GS_SPLAT_GRAD_STRIDE};
+        return downloaded(reinterpret_cast<const float *>(splat_grad.data()),
+                          size_t(choice.count * GS_SPLAT_GRAD_STRIDE));
     }
     std::vector<double> take_squares(distwar_policy policy) const {
         EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data(), NULL));

@@ -4,14 +4,20 @@
 
 namespace lm_tests {
 
+std::vector<uint8_t> some_mask(int64_t pixels) {
+    std::vector<uint8_t> mask;
+    for (int64_t i = 0; i < pixels; i++) mask.push_back(i % 5 && i / 40 % 3 ? 7 : 0);
+    return mask;
+}
+
 // The metric of the whole loss, found for a frame.
 struct lm_metric {
     explicit lm_metric(const lm_frame &frame, bool masked = false)
         : width(frame.choice.width), height(frame.choice.height), values(size_t(3 * frame.pixels())),
           target(frame.scene.target, frame.scene.target + values), weight(values), coupling(values),
-          mask(size_t(frame.pixels())), scratch(values),
-          mask_on_device(mask_of(&mask)), kernel{width, height, weight.data(), coupling.data(),
-                                                 masked ? mask_on_device.data() : NULL} {
+          mask(some_mask(frame.pixels())), scratch(values),
+          mask_on_device(mask), kernel{width, height, weight.data(), coupling.data(),
+                                       masked ? mask_on_device.data() : NULL} {
         const device_vector<uint8_t> read(target);
         const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
         EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, &kernel, NULL));
@@ -29,57 +35,48 @@ struct lm_metric {
     device_vector<float> scratch;
     device_vector<uint8_t> mask_on_device;
     gs_lm_metric kernel;
-
-  private:
-    static std::vector<uint8_t> mask_of(std::vector<uint8_t> *mask) {
-        for (size_t i = 0; i < mask->size(); i++) (*mask)[i] = i % 5 && i / 40 % 3 ? 7 : 0;
-        return *mask;
-    }
 };
-
-void compare_metric(const lm_frame &frame, bool masked) {
-    const lm_metric metric(frame, masked);
-    const std::vector<double> color = doubles(frame.color.read());
-    const uint8_t *const mask = masked ? metric.mask.data() : NULL;
-    const auto expected = [&](const std::vector<double> &change) {
-        return reference_lm_square(color.data(), metric.target.data(), mask, metric.width, metric.height,
-                                   epsilon, change.data());
-    };
-    for (unsigned seed = 1; seed < 3; seed++) {
-        // Noise, which windows see little of, and the same sign everywhere, which they see all of.
-        const std::vector<float> u = random_floats(seed, metric.values, -1, 1),
-                                 v = random_floats(seed + 10, metric.values, 0.9f, 1);
-        for (const std::vector<float> &change : {u, v}) {
-            const double wanted = expected(doubles(change));
-            const std::vector<float> product = metric.times(change);
-            EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
-            for (size_t i = 0; masked && i < metric.values; i++) {
-                if (metric.mask[i % metric.mask.size()] == 0) {
-                    ASSERT_EQ(product[i], 0) << i;
-                }
-            }
-        }
-        const double left = dot(doubles(metric.times(u)), doubles(v)),
-                     right = dot(doubles(metric.times(v)), doubles(u));
-        double size = 0;
-        const std::vector<float> product = metric.times(u);
-        for (size_t i = 0; i < metric.values; i++) size += std::fabs(product[i] * v[i]);
-        EXPECT_NEAR(left, right, 1e-5 * size);
-    }
-    const device_vector<float> diagonal(metric.values);
-    ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
-    const std::vector<float> read = diagonal.read();
-    for (size_t i = 3; i < metric.values; i += metric.values / 5) {
-        std::vector<double> one(metric.values);
-        one[i] = 1;
-        EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
-    }
-}
 
 TEST_P(Lm, MetricIsThatOfTheReference) {
     const lm_frame frame(GetParam());
-    compare_metric(frame, false);
-    compare_metric(frame, true);
+    for (const bool masked : {false, true}) {
+        const lm_metric metric(frame, masked);
+        const std::vector<double> color = doubles(frame.color.read());
+        const uint8_t *const mask = masked ? metric.mask.data() : NULL;
+        const auto expected = [&](const std::vector<double> &change) {
+            return reference_lm_square(color.data(), metric.target.data(), mask, metric.width, metric.height,
+                                       epsilon, change.data());
+        };
+        for (unsigned seed = 1; seed < 3; seed++) {
+            // Noise, which windows see little of, and the same sign everywhere, which they see all of.
+            const std::vector<float> u = random_floats(seed, metric.values, -1, 1),
+                                     v = random_floats(seed + 10, metric.values, 0.9f, 1);
+            for (const std::vector<float> &change : {u, v}) {
+                const double wanted = expected(doubles(change));
+                const std::vector<float> product = metric.times(change);
+                EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
+                for (size_t i = 0; masked && i < metric.values; i++) {
+                    if (metric.mask[i % metric.mask.size()] == 0) {
+                        ASSERT_EQ(product[i], 0) << i;
+                    }
+                }
+            }
+            const double left = dot(doubles(metric.times(u)), doubles(v)),
+                         right = dot(doubles(metric.times(v)), doubles(u));
+            double size = 0;
+            const std::vector<float> product = metric.times(u);
+            for (size_t i = 0; i < metric.values; i++) size += std::fabs(product[i] * v[i]);
+            EXPECT_NEAR(left, right, 1e-5 * size);
+        }
+        const device_vector<float> diagonal(metric.values);
+        ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
+        const std::vector<float> read = diagonal.read();
+        for (size_t i = 3; i < metric.values; i += metric.values / 5) {
+            std::vector<double> one(metric.values);
+            one[i] = 1;
+            EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
+        }
+    }
 }
 
 // What gs_lm_weights writes for a frame's picture.

@@ -188,7 +188,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     gs_view antialiased = frame.view;
     antialiased.gaussians.antialias = 1;
     refused(gs_lm_add_diagonal(&antialiased, frame.squares.data(), all, NULL, NULL),
-            "gs_lm_add_diagonal: antialiased scenes and a eps2d are not supported");
+            "gs_lm_add_diagonal: antialias and eps2d must be 0");
 }
 
 } // namespace lm_tests
