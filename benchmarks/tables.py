@@ -13,7 +13,7 @@
                                         kept are on no page
 
 A line of benchmarks/results/TOPIC.jsonl is a row: its table, TOPIC/NAME, the cells that are its key, the others as the page
-shows them, and the commit. Tables that no function here makes are of programs that are gone.
+shows them, and the commit. Rows of a table that no function here makes come from a program that was deleted.
 """
 import argparse
 import collections
