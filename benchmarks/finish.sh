@@ -36,7 +36,7 @@ options() { # VARIANT [STEPS]: prints its start (two thirds or the end) and its 
     halves) echo two $ten --lm-batch $half --lm-batches 2 ;;
     quarter) echo two $ten --lm-batch $quarter --lm-batches 1 ;;
     quarters) echo two $ten --lm-batch $quarter --lm-batches 4 ;;
-    *) echo "no variant $1" >&2; exit 2 ;;
+    *) echo "there is no variant $1" >&2; exit 2 ;;
     esac
 }
 say() { echo "$(date +%H:%M:%S) $*"; }

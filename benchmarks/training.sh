@@ -26,7 +26,7 @@ shift 3
 parts='defaults ablation budget strategies equal'
 [ $# -gt 0 ] || set -- defaults ablation budget
 for part; do
-    case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
+    case " $parts " in *" $part "*) ;; *) echo "there is no part $part, but $parts" >&2; exit 2 ;; esac
 done
 seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} number_of_gpus=0 failed="$out/failed"
 case $data$out in *[[:space:]]*) echo "DATA and OUT must not have spaces" >&2; exit 2 ;; esac

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: MIT
 """rooms.py ROOM... [-o RESULTS.jsonl]: draws mutants of a room, 20 of each, and tells which of them its tests find.
 
-A mutant is one operator or constant of one line that is changed, as by tests/library/mutations/mutate.py. It is known
-by its function, the text of its line and the change, so that it is found again where code has moved. Each line has a
-number, the SHA-256 of the seed and of these, and so have the changes of a line. Drawn are the lines of the lowest
-numbers, of each the change of the lowest. So what else changes in the room changes nothing in the draw, and in place of
-a mutant whose line is gone comes that of the next number. Not drawn are the sizes of arrays that are declared and of
-memory, which sanitizers guard. Mutants that do not compile and those that leave all machine code as it was are not
-counted: the next is drawn.
+A mutant is one changed operator or constant of one line, as by tests/library/mutations/mutate.py. Its function, the text
+of its line and the change identify it, so that it is found again where code has moved. Each line has a number, the
+SHA-256 of the seed and of these, and so has each change of a line. Drawn are the lines of the lowest
+numbers, of each the change of the lowest. So other changes in the room leave the draw as it is, and a mutant whose line
+is gone is replaced by the next. Sizes of declared arrays and of memory are not drawn, since sanitizers guard them.
+Mutants that do not compile, or that leave all machine code unchanged, are not counted, and the next is drawn.
 
 A mutant is found if one of the room's own tests fails, crashes, or takes 20 times as long as without it and a minute.
 The tests of a room are those whose sources lie in its folders (tests/tree/budget_test.py), without tests/extra.txt and
