@@ -1,4 +1,4 @@
-# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make test` and `make library` install missing
+# `make` builds, `make install` installs. `make demo`, `make test` and `make library` install missing
 # packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
@@ -17,15 +17,13 @@ ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
-include ci/release.mk
-
 .PHONY: demo library library-alone test sanitize extra fuzz soak gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo:
 	@ci/install-packages program
-	@ci/with-progress cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF
-	@ci/with-progress cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
+	cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF
+	cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
 	build/$(PRESET)/bin/dsplat generate demo --views 16 --size 48 --gaussians 2000
 	build/$(PRESET)/bin/dsplat train demo -o demo/knot.ply --budget 15s --max-gaussians 800 --report demo
 
@@ -123,19 +121,13 @@ wheel:
 	@ls -l build/wheel/*.whl
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json. CCCL=FOLDER (it holds cub/) compares with that
-# CCCL instead of that in the toolkit. With SCENE=FILE.ply and CAMERAS=FOLDER also the stages of training and the backward
-# blend by strategy on that scene: build/stages.json.
+# CCCL instead of that in the toolkit.
 bench: packages
 ifeq ($(GPU),cuda)
 	cmake --preset cuda -DDISTWAR_CCCL_PATH=$(CCCL)
 	cmake --build --preset cuda -j $(JOBS) --target aggregate
 	build/cuda/bin/aggregate --benchmark_out=build/aggregate.json --benchmark_out_format=json
 	python3 benchmarks/tables.py show build/aggregate.json
-ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target stages
-	build/cuda/bin/stages $(SCENE) --cameras $(CAMERAS) --benchmark_out=build/stages.json --benchmark_out_format=json
-	python3 benchmarks/tables.py show build/stages.json
-endif
 else
 	@echo "bench: there is no nvcc or no NVIDIA GPU here; nothing was measured"
 endif
@@ -149,3 +141,43 @@ format:
 
 clean:
 	rm -rf build
+
+# What is built to be used, installed and released. Bare `make` builds; it installs no package and trains nothing. PRESET
+# is cpu or cuda, as for the demo; the library's archive has simt alone.
+.DEFAULT_GOAL := build
+.PHONY: build install dist release-check
+
+PREFIX ?= /usr/local
+ifneq ($(wildcard examples/CMakeLists.txt),)
+build install release-check: PRESET ?= $(GPU)
+products := dsplat distwar_gs distwar_train distwar_index
+else
+build install release-check: PRESET ?= library
+products := simt
+build install: OPTIONS += -DDISTWAR_SIMT=ON
+endif
+
+build:
+	cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF $(OPTIONS)
+	cmake --build --preset $(PRESET) --target $(products) -j $(JOBS)
+
+# DESTDIR=FOLDER: below that folder, as for packages.
+install: build
+	cmake --install build/$(PRESET) --prefix $(abspath $(PREFIX))
+
+# The archives of the last commit, the same bytes each time: distwar-VERSION.tar.gz, and distwar-VERSION-library.tar.gz with
+# the files of `make library`.
+DIST ?= build/dist
+VERSION = $(shell sed -n 's/^.define DISTWAR_VERSION "\(.*\)"$$/\1/p' include/distwar/version.h)
+archive = git -c tar.umask=022 archive --format=tar --prefix=distwar-$(VERSION)/
+dist:
+	rm -rf $(DIST)
+	mkdir -p $(DIST)
+	$(archive) -o $(DIST)/distwar-$(VERSION).tar HEAD
+	$(archive) -o $(DIST)/distwar-$(VERSION)-library.tar HEAD $$(cat cmake/library_files.txt)
+	gzip -9n $(DIST)/*.tar
+	cd $(DIST) && sha256sum *.tar.gz
+
+# Version, changelog, archives and licences of a release.
+release-check: build dist
+	python3 -B ci/release-check build/$(PRESET) $(DIST)

@@ -6,12 +6,12 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
 # folder of its name; knot is made if it is not there. fox and knot start from random points. OUT: a folder for Adam's
-# logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. What has ended in an earlier
-# call with it is not run again, so scenes and variants may be shared out over calls. LIMIT: seconds that a run may take;
-# 300 unless set. Default: fern, fox, knot and bonsai, which is at half size, each with the objective where Adam ends
-# (end), --lm-published (published), the defaults (ours), squared differences (l2), both with one batch or all batches of
-# a half or a quarter of the views (half, halves, quarter, quarters), and with Adam's 2/3 followed by 50 or 100 steps of
-# all views, at most 32 (full-50, full-100).
+# logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. Runs that an earlier call
+# finished there are not repeated, so several calls may divide the scenes and variants. LIMIT: seconds that a run may
+# take; 300 unless set. Default: fern, fox, knot and bonsai, which is at half size, each with the objective where Adam
+# ends (end), --lm-published (published), the defaults (ours), squared differences (l2), both with one batch or all
+# batches of a half or a quarter of the views (half, halves, quarter, quarters), and with Adam's 2/3 followed by 50 or
+# 100 steps of all views, at most 32 (full-50, full-100).
 # benchmarks/tables.py show OUT prints tables, keep OUT keeps what the page shows.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
@@ -36,7 +36,7 @@ options() { # VARIANT [STEPS]: prints its start (two thirds or the end) and its 
     halves) echo two $ten --lm-batch $half --lm-batches 2 ;;
     quarter) echo two $ten --lm-batch $quarter --lm-batches 1 ;;
     quarters) echo two $ten --lm-batch $quarter --lm-batches 4 ;;
-    *) echo "no variant $1" >&2; exit 2 ;;
+    *) echo "there is no variant $1" >&2; exit 2 ;;
     esac
 }
 say() { echo "$(date +%H:%M:%S) $*"; }

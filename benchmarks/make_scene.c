@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;
     if (!output || (kind != SCENE_SH3 && count < 1) || (kind == SCENE_HUGE && !cameras)) {
-        fail(&why, "--output, the --count of many or huge ones, or the --cameras of huge ones is missing");
+        fail(&why, "-o is missing, or --count (for many and huge), or --cameras (for huge)");
         return report_misuse(&command, &why);
     }
 

@@ -5,8 +5,8 @@
 #   benchmarks/papers.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fox and bonsai, each in
-# a folder of its name. OUT: a folder for what is written; none of the three has spaces. PART, with its seconds on an H100:
-# all of these unless named, in this order, since the scenes of `training` are those of others:
+# a folder of its name. OUT: the folder for the results. None of the three has spaces. PART, with its seconds on an
+# H100: all unless named. Keep this order, since `training` makes the scenes of the others:
 #   training    410  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default; what the scenes
 #                    look like after 10 and 30 seconds (training.sh; GPUS as there)
 #   gaussians    85  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What the stages of training cost on a scene, and its backward blend with every strategy and threshold of libdistwar_gs,
-// with cub::WarpReduce, and with what it could not be faster than: floor is the tree with stores in place of atomics.
+// Times of the stages of training on a scene, and of its backward blend by every strategy and threshold of
+// libdistwar_gs, by cub::WarpReduce, and by `floor`, the tree with stores in place of atomics, as a lower bound.
 //
 //     stages SCENE.ply --cameras DATA [options] [--benchmark_...]
 //
 // Of the photographs only names and sizes are used. Every stored SH degree is evaluated. The backward blend starts from a
 // fixed random gradient of the image, uniform in -1..1, the same in every view. A time is the mean over the views, by CUDA
 // events, after memory of twice the L2 cache was overwritten; each is repeated, and the median counts. The time of
-// `stages` is from before project to after project backward; its counters are its stages, in microseconds, each of which
-// finds in the cache what earlier ones left there, as in training; the host reads the number of pairs behind render.
-// The loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
+// `stages` is from before project to after project backward. Its counters are the stages, in microseconds; each stage
+// finds in the cache what earlier ones left there, as in training. The host reads the number of pairs after render. The
+// loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
 // of another strategy. Under simt times mean nothing.
 #include "bench.cuh"
 #include "blend_backward.cuh"
@@ -34,12 +34,11 @@ namespace {
 
 using namespace gs;
 
-// ---- ways for a splat's moments to get from the warp to memory that are for comparison only, as Commits of
-// blend_backward.cuh
+// ---- Commits of blend_backward.cuh that are for comparison only: ways of a splat's moments from the warp to memory
 
 #ifndef __SIMT__
-// cub::WarpReduce once per value, then one atomic per value by lane 0. Who adds nothing is left out by a vote, as the
-// library's strategies do it.
+// cub::WarpReduce once per value, then one atomic per value by lane 0. A vote skips a warp without active lanes, as in
+// the library's strategies.
 struct cub_commit : warp_commit<distwar::strategy::atomic> {
     using reduction = cub::WarpReduce<float>;
     struct memory {
@@ -57,7 +56,7 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
 };
 #endif
 
-// Floor: the sums over the warp as they are, stored in place of being added: of each splat those of its last warp are left.
+// Floor: stores a warp's sums instead of adding them, so that each splat ends with the sums of its last warp.
 struct floor_commit : tree_commit {
     template <int K>
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],

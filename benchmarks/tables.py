@@ -13,7 +13,7 @@
                                         kept are on no page
 
 A line of benchmarks/results/TOPIC.jsonl is a row: its table, TOPIC/NAME, the cells that are its key, the others as the page
-shows them, and the commit. Tables that no function here makes are of programs that are gone.
+shows them, and the commit. Rows of a table that no function here makes come from a program that was deleted.
 """
 import argparse
 import collections
@@ -461,10 +461,10 @@ def main():
     parser.add_argument("paths", nargs="*", metavar="PATH")
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
     parser.add_argument("--root", default=root, help="the repository")
-    parser.add_argument("--only", default="", help="of keep: the tables whose names begin so")
+    parser.add_argument("--only", default="", help="keep: only tables whose names begin with this")
     parser.add_argument("--commit", default=subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, text=True,
                                                            capture_output=True).stdout.strip())
-    parser.add_argument("--codes", action="store_true", help="each PATH is of programs of another code: sm_90, PTX of 80, ...")
+    parser.add_argument("--codes", action="store_true", help="each PATH is from programs built for another code: sm_90, PTX of 80, ...")
     options = parser.parse_args()
     if options.what in ("write", "check"):
         wrong = update(options.root, options.what == "write")

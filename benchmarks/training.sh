@@ -6,7 +6,7 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of beer, statue, terrace,
 # fern, relief23, fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one
-# NAME.jsonl a run; runs that have ended in an earlier call with it are not made again, so take another for another build.
+# NAME.jsonl a run. Runs that an earlier call finished there are not repeated, so take a new folder for another build.
 # DATA and OUT have no spaces.
 # PART, with its estimated seconds on an H200: the first three unless named, papers.sh calls the others:
 #   defaults      530  7,000 and 30,000 iterations on each, and on knot, a scene made by dsplat generate; three seeds, of
@@ -15,8 +15,8 @@
 #   budget        400  --budget of 6, 20 and 60 seconds on beer, statue, bonsai and fox
 #   strategies    200  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default
 #   equal         260  what the same scenes look like after 10 and 30 seconds of plain atomics and of the default
-# SEEDS: those of ablation, and of defaults, where beer, statue and relief23 have 3 and 4 too; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
-# unless set.
+# SEEDS: those of ablation and defaults, "0 1 2" unless set; in defaults beer, statue and relief23 have 3 and 4 too.
+# GPUS: the numbers of the GPUs, "0" unless set; each makes one run at a time.
 # benchmarks/tables.py show OUT prints tables, keep OUT keeps what the pages show. finish.sh measures Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
@@ -26,7 +26,7 @@ shift 3
 parts='defaults ablation budget strategies equal'
 [ $# -gt 0 ] || set -- defaults ablation budget
 for part; do
-    case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
+    case " $parts " in *" $part "*) ;; *) echo "there is no part $part, but $parts" >&2; exit 2 ;; esac
 done
 seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} number_of_gpus=0 failed="$out/failed"
 case $data$out in *[[:space:]]*) echo "DATA and OUT must not have spaces" >&2; exit 2 ;; esac

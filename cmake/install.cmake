@@ -23,14 +23,14 @@ configure_file(cmake/distwar.pc.in distwar.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/distwar.pc DESTINATION share/pkgconfig COMPONENT headers)
 set(components headers)
 
-# install_library(<target> <component> <file of its CMake target> <headers...>)
-function(install_library target component file)
+# install_library(<target> <component> <pkg-config template> <its description> <file of its CMake target> <headers...>)
+function(install_library target component template described file)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${component})
   install(TARGETS ${target} EXPORT distwar_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component}
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component} NAMELINK_COMPONENT ${component})
   install(EXPORT distwar_${component} NAMESPACE distwar:: FILE ${file} DESTINATION ${package} COMPONENT ${component})
   set(pc distwar_${component}.pc)
-  configure_file(cmake/${pc}.in ${pc} @ONLY)
+  configure_file(cmake/${template} ${pc} @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${pc} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${component})
   if(ARGN)
     install(FILES ${ARGN} DESTINATION include COMPONENT ${component})
@@ -40,20 +40,22 @@ endfunction()
 # In a folder of its own, so that its cuda_runtime.h is found only where it is asked for.
 if(TARGET simt)
   list(APPEND components simt)
-  install_library(simt simt distwarSimtTargets.cmake)
+  install_library(simt simt distwar_simt.pc.in "" distwarSimtTargets.cmake)
   install(DIRECTORY simt/include/ DESTINATION include/distwar-simt COMPONENT simt)
   install(FILES simt/distwar-simt.cmake simt/simt_target.cmake DESTINATION ${package} COMPONENT simt)
   install(PROGRAMS simt/launch_syntax.py DESTINATION ${package} COMPONENT simt)
 endif()
 if(TARGET distwar_gs)
   list(APPEND components gs train index)
-  install_library(distwar_gs gs distwar-gs.cmake examples/gaussians/lib/distwar_gs.h)
-  install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT gs) # distwar_gs.h includes it
-  install_library(distwar_train train distwar-train.cmake examples/gaussians/trainer/distwar_train.h
+  install_library(distwar_gs gs distwar_component.pc.in "differentiable 3D Gaussian splatting, from C" distwar-gs.cmake
                   examples/gaussians/lib/distwar_gs.h)
+  install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT gs) # distwar_gs.h includes it
+  install_library(distwar_train train distwar_component.pc.in "trains 3D Gaussians on pictures, from C" distwar-train.cmake
+                  examples/gaussians/trainer/distwar_train.h examples/gaussians/lib/distwar_gs.h)
   install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT train)
   if(TARGET distwar_index) # not under sanitizers
-    install_library(distwar_index index distwar-index.cmake examples/index/distwar_index.h)
+    install_library(distwar_index index distwar_component.pc.in "sums by index, from C" distwar-index.cmake
+                    examples/index/distwar_index.h)
   endif()
 endif()
 if(TARGET dsplat)

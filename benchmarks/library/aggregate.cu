@@ -28,8 +28,8 @@
 // The axes. A run's name is its value on every axis: aggregate/tree/active:32/keys:1/K:9/targets:1024/threshold:0
 namespace axes {
 
-// How values reach memory: the strategies of reduce<>, other calls of distwar, and rivals. Told: they are told that the
-// warp has one key.
+// How values reach memory: the strategies of reduce<>, other calls of distwar, and rivals. "told": the call is told
+// that the warp has one key.
 enum method {
     atomic,
     serial,
@@ -330,7 +330,7 @@ int tuned_threshold(bench &b, shape s) {
     return t.known ? t.candidates[t.best].threshold : -1;
 }
 
-// Checks the sums and sets what a launch takes.
+// Checks the sums and sets the number of calls of a launch.
 const char *prepare(bench &b, shape &s) {
     b.make_inputs(s.active, s.keys);
     if (!is_right(b, s)) return "wrong sums";

@@ -40,7 +40,7 @@ double relative_error(const std::vector<Found> &found, const std::vector<Referen
     return difference > 0 ? sqrt(difference / size) : 0;
 }
 
-// Milliseconds of what a call queues on the NULL stream.
+// Milliseconds of the work that a call queues on the NULL stream.
 template <typename Launch>
 double time_of(gpu_timer &timer, const Launch &launch_once) {
     gpu_timer_start(&timer);

@@ -19,7 +19,7 @@ struct gradients {
     T *mean, *normal, *transform, *mean2d, *absolute, *opacity; // 3, 3, 9, 2, 2, 1
 };
 
-// Makes the values of one pixel, about as cheaply as a real kernel does.
+// Computes the values of one pixel at about the cost of a real kernel.
 __device__ __forceinline__ bool values_at(float4 splat, float x, float y, float (&v)[VALUES]) {
     const float dx = x - splat.x, dy = y - splat.y, r = (dx * dx + dy * dy) * splat.z;
     if (r >= 1) return false;

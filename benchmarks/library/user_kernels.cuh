@@ -24,7 +24,7 @@ namespace cg = cooperative_groups;
 
 // How a kernel adds. Each has some of these; calls at nodes or corners are unrolled unless said.
 enum class how {
-    plain, // as the code that is followed: cg::reduce of each value and lane 0 adds, or atomics of each lane
+    plain, // as in the other code base: cg::reduce of each value, then lane 0 adds; or atomics of each lane
     plain_looped,       // not unrolled: what the loop costs without any call
     plain_of_all_lanes, // in a loop that all lanes run equally often, as the calls need it
     one_call,           // reduce: with fields; of bins in shared memory with in_shared
@@ -102,7 +102,7 @@ struct kernel_case {
     }
 };
 
-// Milliseconds of a launch that finds in the L2 what the one before left there: the mean of ten.
+// Milliseconds of a launch, the mean of ten in a row: each finds in the L2 what the one before left there.
 inline double time_of_warm(const std::function<void()> &launch_once) {
     enum { LAUNCHES = 10 };
     static gpu_timer timer;

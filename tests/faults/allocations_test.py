@@ -26,8 +26,8 @@ SYSTEM = re.compile(r"^(.*error while loading shared libraries|ld\.so|Fatal glib
 OLD = b"an older output\n"
 # Callers that make a call site: few functions call cudaMalloc and malloc themselves, and reads come through the C library.
 FRAMES = {"libfailing_malloc.so": "2", "libfailing_reads.so": "12"}
-# Commands that may go on after a read that fails: a checkpoint that is about to be replaced, a seek that the C library
-# tries twice. Others have read something else than the file says.
+# Commands that may go on after a read that fails: it was of a checkpoint that is about to be replaced, or a seek that
+# the C library tries twice. Any other command that goes on has read something else than the file holds.
 MAY_GO_ON = ("train", "resume", "ranks", "ranks resume")
 
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
-// left. Built with FAILING_READS, a call fails that reads, seeks in or examines a file open for reading alone, as on a
-// device with a fault. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with
-// FAIL_FRAMES=N a line for each call site, which is N functions that have called each other: its first allocation, and a
-// number for its name. Processes that it has forked, whose numbers go on from its own, add their lines to
-// FAIL_COUNT.forked. Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs
-// glibc.
+// left. Built with FAILING_READS, a read, a seek or a look at a file that is open for reading alone fails instead, as
+// on a device with a fault. At its end the process writes the number of its allocations to the file FAIL_COUNT, and
+// with FAIL_FRAMES=N a line for each call site, a chain of N callers: the site's first allocation and a number that
+// names the site. Processes that it has forked go on counting from its number and add their lines to FAIL_COUNT.forked.
+// Allocations of libwebp do not count: 1.2.4 frees what it has not set when one fails. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
 #include <errno.h>

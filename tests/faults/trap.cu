@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into a program on a GPU (LD_PRELOAD): TRAP_MS milliseconds after its start a kernel of another thread traps,
-// in the context that the program has, which is lost from then on.
+// Preloaded into a program on a GPU (LD_PRELOAD): TRAP_MS milliseconds after its start another thread launches a kernel
+// that traps. The program loses its context.
 #include "launch.cuh"
 #include <chrono>
 #include <cstdlib>

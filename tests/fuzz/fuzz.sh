@@ -1,7 +1,7 @@
 #!/bin/sh
 # fuzz.sh SECONDS: libFuzzer on each target of targets.h in turn, SECONDS in all. Keeps build/fuzz/corpus and
-# build/fuzz/found/TARGET, which the next call goes on with, and the first begins with corpus.tar.gz; an input that ends a target is build/fuzz/found/TARGET-*.
-# Exit 1 if there was one.
+# build/fuzz/found/TARGET: the next call goes on with them, the first begins with corpus.tar.gz. An input that ends a
+# target is kept as build/fuzz/found/TARGET-*, and the exit status is 1.
 set -u
 cd "$(dirname "$0")/../.."
 echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null || {

@@ -5,8 +5,9 @@
     installed_test.py WORK install BUILD COMPONENT...  the files of these components, and DESTDIR
     installed_test.py WORK program | c | cmake         the program's version, page and completion; the lines of
                                                        docs/rasterizer.md; a C project that finds gs, train, index, simt
+    installed_test.py WORK symbols NM LIBRARY HEADER   a library exports the functions of its header and nothing else
 
-The last three need the first. installed_files lists what each component installs.
+The three of the second line need the first. installed_files lists what each component installs.
 """
 
 import os
@@ -31,12 +32,13 @@ def files_below(folder):
 
 
 def expected_files(components):
-    """Lines "COMPONENT FILE", or "COMPONENT FOLDER/ FROM" for all files of a folder of the repository."""
+    """Lines "COMPONENT,... FILE", @ being the component, or "COMPONENT FOLDER/ FROM" for a folder of the repository."""
     files = {"share/doc/distwar/LICENSE"}
     for line in (HERE / "installed_files").read_text().splitlines():
-        component, name, *folder = line.split()
-        if component in components:
-            files.update([name + file for file in files_below(ROOT / folder[0])] if folder else [name])
+        names, name, *folder = line.split()
+        for component in components & set(names.split(",")):
+            below = files_below(ROOT / folder[0]) if folder else [""]
+            files.update(name.replace("@", component) + file for file in below)
     return sorted(files)
 
 
@@ -50,7 +52,7 @@ def install(build, *components):
     output("cmake", "--install", build, "--prefix", PREFIX)
     # CMake names a file by the type of the build.
     installed = [re.sub(r"-(release|relwithdebinfo|debug|noconfig)\.cmake$", "-TYPE.cmake", name) for name in files_below(PREFIX)]
-    is_same("installed", installed, expected_files(components))
+    is_same("installed", installed, expected_files(set(components)))
     output("cmake", "--install", build, "--prefix", "/usr", env=dict(os.environ, DESTDIR=str(WORK / "stage")))
     is_same("DESTDIR", files_below(WORK / "stage/usr"), files_below(PREFIX))
     is_same("DESTDIR", files_below(WORK / "stage"), ["usr/" + name for name in files_below(PREFIX)])
@@ -122,4 +124,10 @@ int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0 || di
     is_same("backends", output(folder / "build/yours").split(), [backend, backend])
 
 
-{"install": install, "program": program, "c": c, "cmake": cmake}[sys.argv[2]](*sys.argv[3:])
+def symbols(nm, library, header):
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", (ROOT / header).read_text(), flags=re.S)
+    is_same(library, sorted(line.split()[-1] for line in output(nm, "-D", "--defined-only", library).splitlines()),
+            sorted(re.findall(r"^(?!#|static|typedef)[\w *]*?\b(\w+)\([^;{]*\);", code, re.M)))
+
+
+{"install": install, "program": program, "c": c, "cmake": cmake, "symbols": symbols}[sys.argv[2]](*sys.argv[3:])

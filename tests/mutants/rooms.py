@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: MIT
 """rooms.py ROOM... [-o RESULTS.jsonl]: draws mutants of a room, 20 of each, and tells which of them its tests find.
 
-A mutant is one operator or constant of one line that is changed, as by tests/library/mutations/mutate.py. It is known
-by its function, the text of its line and the change, so that it is found again where code has moved. Each line has a
-number, the SHA-256 of the seed and of these, and so have the changes of a line. Drawn are the lines of the lowest
-numbers, of each the change of the lowest. So what else changes in the room changes nothing in the draw, and in place of
-a mutant whose line is gone comes that of the next number. Not drawn are the sizes of arrays that are declared and of
-memory, which sanitizers guard. Mutants that do not compile and those that leave all machine code as it was are not
-counted: the next is drawn.
+A mutant is one changed operator or constant of one line, as by tests/library/mutations/mutate.py. Its function, the text
+of its line and the change identify it, so that it is found again where code has moved. Each line has a number, the
+SHA-256 of the seed and of these, and so has each change of a line. Drawn are the lines of the lowest
+numbers, of each the change of the lowest. So other changes in the room leave the draw as it is, and a mutant whose line
+is gone is replaced by the next. Sizes of declared arrays and of memory are not drawn, since sanitizers guard them.
+Mutants that do not compile, or that leave all machine code unchanged, are not counted, and the next is drawn.
 
 A mutant is found if one of the room's own tests fails, crashes, or takes 20 times as long as without it and a minute.
 The tests of a room are those whose sources lie in its folders (tests/tree/budget_test.py), without tests/extra.txt and
@@ -18,7 +17,7 @@ RESULTS has what was run; it goes on where it stopped. rooms.jsonl here is of th
 work run the rooms that it changed into a new file, find no fewer, and put the file in its place.
 
 With -j N each of N workers has a copy of the tree and its build in --work; with ccache the builds after the first take
-a minute. --prefix: a folder with include/ and lib/ of packages that the system lacks.
+a minute. Where the system lacks packages: CMAKE_PREFIX_PATH and Boost_ROOT in the environment.
 """
 import argparse
 import collections
@@ -119,21 +118,14 @@ class Worker:
         self.source, self.build, self.options = folder / "source", folder / "source/build/cpu", options
         self.environment = {**os.environ, "TMPDIR": str(folder), "CCACHE_NOHASHDIR": "1",
                             "CCACHE_BASEDIR": os.environ.get("CCACHE_BASEDIR", str(folder.parent))}
-        for at, folders, names in os.walk(ROOT):
-            left_out = ROOT / ".git", ROOT / "build", options.prefix and options.prefix.resolve()
-            folders[:] = [f for f in folders if pathlib.Path(at, f) not in left_out]
-            there = self.source / pathlib.Path(at).relative_to(ROOT)
-            there.mkdir(parents=True, exist_ok=True)
-            for name in names:  # what a stopped run has left is written anew, so that it is compiled again
-                if not (there / name).exists():
-                    shutil.copy2(pathlib.Path(at, name), there / name)
-                elif not filecmp.cmp(pathlib.Path(at, name), there / name, shallow=False):
-                    shutil.copyfile(pathlib.Path(at, name), there / name)
+        for name in budget_test.git(ROOT, "ls-files", "-z").split("\0")[:-1]:
+            there = self.source / name  # what a stopped run has left is written anew, so that it is compiled again
+            if (ROOT / name).is_file() and not (there.exists() and filecmp.cmp(ROOT / name, there, shallow=False)):
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, there)
         command = ["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                    "-DDISTWAR_BACKEND=simt", "-DDISTWAR_TESTS=examples", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG",
                    "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
-        if options.prefix:
-            command += [f"-DCMAKE_PREFIX_PATH={options.prefix.resolve()}", f"-DBoost_ROOT={options.prefix.resolve()}"]
         if shutil.which("ccache"):
             command += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
         self.must(command)
@@ -290,33 +282,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", default=list(ROOMS), help=", ".join(ROOMS) + "; all")
     parser.add_argument("-o", dest="results", type=pathlib.Path, help="the file to which each mutant adds a line")
-    parser.add_argument("--list", action="store_true", help="print the draw with what RESULTS has of it; run nothing")
     parser.add_argument("--seed", type=int, default=59)
     parser.add_argument("--count", type=int, default=20, help="mutants of a room")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutants", help="for the workers' copies")
-    parser.add_argument("--prefix", type=pathlib.Path)
     parser.add_argument("--build-jobs", type=int, default=os.cpu_count(), help="of builds and tests before mutants")
     parser.add_argument("--shards", type=int, default=1, help="processes for a worker's tests")
     parser.add_argument("-j", type=int, default=1, help="workers")
     options = parser.parse_args()
     results = known_results(options.results)
-    workers = []
-    if not options.list:
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            workers = list(pool.map(lambda i: Worker(options.work.resolve() / str(i), options), range(options.j)))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        workers = list(pool.map(lambda i: Worker(options.work.resolve() / str(i), options), range(options.j)))
     for name in options.rooms:
-        if options.list:
-            done = []
-            for file, mutant, _ in drawn(name, options.seed):
-                done.append(results.get((name, mutant)))
-                if done[-1] is None or done[-1]["result"] in ("found", "survived"):
-                    print(f"{name}: {(done[-1] or {}).get('result')}: {file}: {mutant.function}: {mutant.line}: "
-                          f"{mutant.token} number {mutant.nth + 1} -> {mutant.to}")
-                if sum(e is None or e["result"] in ("found", "survived") for e in done) == options.count:
-                    break
-        else:
-            done = run_room(name, workers, options, results)
-        counted = [e["result"] for e in done if e and e["result"] in ("found", "survived")]
+        done = run_room(name, workers, options, results)
+        counted = [e["result"] for e in done if e["result"] in ("found", "survived")]
         print(f"{name}: {counted.count('found')} of {len(counted)} found", flush=True)
 
 

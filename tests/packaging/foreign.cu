@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A program with types of its own in every place where the library takes them. With HOSTILE it also has
-// functions with the names of all functions of the library, which argument-dependent lookup finds for an
-// unqualified call. They are deleted: the program compiles only if the library makes no such call. HOSTILE is
-// 1 if they come before the library's headers, 2 if after.
+// A program with types of its own in every place where the library takes them. With HOSTILE it also declares
+// functions with the names of all functions of the library, and deletes them. Argument-dependent lookup would
+// find them for an unqualified call, so the program compiles only if the library makes none. HOSTILE is 1 if
+// they come before the library's headers, 2 if after.
 //
 // Each call and each sink is compiled once or twice, with few values. Costs and results are tested elsewhere.
 #include <cuda_bf16.h>

@@ -2,8 +2,8 @@
 // For foreign.cu: functions with the names of all functions of the library, in the namespaces of the types
 // that the program gives to the library. hostile_names.h is made by CMakeLists.txt.
 //
-// A function that takes anything loses to the library's own if that is as good a match. So there is also one
-// for each type at each place: beside it the library's function is a worse match or an ambiguous one.
+// A function that takes anything loses to the library's own if both match equally well. So there is also one
+// for each type at each place: next to it the library's function is a worse match or ambiguous.
 #define HOSTILE_TO_ANY(name)                                                                                 \
     template <typename... Any>                                                                               \
     __host__ __device__ void name(Any &&...) = delete;                                                       \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Macros of the including program: the headers must compile, and the macros must be the same after them, but for CUB's
-// headers in device/sorted_sums_by_key.cuh. Those that would change a name are refused by name (CMakeLists.txt).
+// Macros of the including program: the headers compile, and leave the macros as they were. CUB's headers in
+// device/sorted_sums_by_key.cuh do not. Macros that would change a name are refused by name (CMakeLists.txt).
 #define C 1
 #define D 2
 #define M 3

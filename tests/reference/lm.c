@@ -53,13 +53,6 @@ static window_sums sums_about(const double *base, double center, const uint8_t *
 
 static const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
 
-static double ssim_at(const double *base, double center, const uint8_t *target, int width, int height, int x,
-                      int y) {
-    const window_sums s = sums_about(base, center, target, NULL, NULL, width, height, x, y);
-    return (2 * s.m1 * s.m2 + C1) * (2 * (s.s12 - s.m1 * s.m2) + C2) /
-           ((s.m1 * s.m1 + s.m2 * s.m2 + C1) * (s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2));
-}
-
 double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,
                            int height, double epsilon, const double *change) {
     double sum = 0;
@@ -80,16 +73,22 @@ double reference_lm_square(const double *color, const uint8_t *target, const uin
     return sum;
 }
 
-void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
-                            int height, double epsilon, const signed char *sign, double *residuals) {
+void reference_lm_residuals(const double *color, const double *base, const uint8_t *target,
+                            const uint8_t *mask, int width, int height, double epsilon,
+                            const signed char *sign, double *residuals) {
     const int64_t pixels = (int64_t)width * height;
     for (int channel = 0; channel < 3; channel++)
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 const int64_t at = (int64_t)y * width + x, i = channel * pixels + at;
+                residuals[i] = residuals[3 * pixels + i] = 0;
+                if (mask && mask[at] == 0) continue;
                 const double difference = color[i] - target[3 * at + channel] / 255.0;
+                const window_sums s = sums_about(base + channel * pixels, color[i], target + channel, mask,
+                                                 NULL, width, height, x, y);
                 const double ssim =
-                    ssim_at(base + channel * pixels, color[i], target + channel, width, height, x, y);
+                    (2 * s.m1 * s.m2 + C1) * (2 * (s.s12 - s.m1 * s.m2) + C2) /
+                    ((s.m1 * s.m1 + s.m2 * s.m2 + C1) * (s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2));
                 residuals[i] = sqrt(0.8 * (sign[i] * difference + epsilon));
                 residuals[3 * pixels + i] = sqrt(0.2 * (1 - ssim + epsilon));
             }

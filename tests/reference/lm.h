@@ -16,10 +16,11 @@ extern "C" {
 int64_t reference_lm_residuals_of(int width, int height);
 
 // color, base: [3][height][width]. The SSIM of a pixel reads its own value from color and its neighbours'
-// from base, so a residual depends on its own pixel's colour alone. sign: of base - target. residuals:
-// overwritten.
-void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
-                            int height, double epsilon, const signed char *sign, double *residuals);
+// from base, so a residual depends on its own pixel's colour alone. mask: [height][width], or NULL; where it is 0 the
+// residuals are 0. sign: of base - target. residuals: overwritten.
+void reference_lm_residuals(const double *color, const double *base, const uint8_t *target,
+                            const uint8_t *mask, int width, int height, double epsilon,
+                            const signed char *sign, double *residuals);
 
 // change^T R^T R change, with R^T R of the whole loss (docs/developers/math.md, section 8), computed window by window.
 double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,

@@ -14,7 +14,8 @@ struct LmProblem {
     reference_problem problem;
     const reference_decisions *decisions;
     double epsilon;
-    std::vector<double> base; // the base point's picture
+    std::vector<double> base;      // the base point's picture
+    const uint8_t *mask = nullptr; // [height][width]
 
     int width() const { return problem.camera->width; }
     int height() const { return problem.camera->height; }
@@ -32,7 +33,7 @@ struct LmProblem {
     // The residuals of a picture near the base point's.
     std::vector<double> residuals(const std::vector<double> &color) const {
         std::vector<double> out(static_cast<size_t>(rows()));
-        reference_lm_residuals(color.data(), base.data(), problem.target, width(), height(), epsilon,
+        reference_lm_residuals(color.data(), base.data(), problem.target, mask, width(), height(), epsilon,
                                decisions->sign, out.data());
         return out;
     }

@@ -30,7 +30,6 @@ class LmBase {
         reference_scene_destroy(&scene);
     }
     LmBase(const LmBase &) = delete;
-    LmBase &operator=(const LmBase &) = delete;
 
     reference_scene scene;
     LmProblem lm{};
@@ -44,9 +43,18 @@ double square(const std::vector<double> &v) {
 }
 
 TEST(Lm, ResidualsAreTheLoss) {
-    const LmBase base(3, 32, 1, 23, 17);
-    EXPECT_NEAR(square(base.residuals) / (3 * 23 * 17), base.outputs.value.loss + 1e-3,
-                1e-10 * base.outputs.value.loss);
+    LmBase base(3, 32, 1, 23, 17);
+    std::vector<uint8_t> mask(23 * 17);
+    for (size_t i = 0; i < mask.size(); i++) mask[i] = i % 5 && i / 40 % 3;
+    for (const bool masked : {false, true}) {
+        base.lm.mask = masked ? mask.data() : nullptr;
+        reference_loss_value value;
+        reference_masked_loss(base.lm.base.data(), base.scene.target, base.lm.mask, 23, 17,
+                              base.decisions.sign, nullptr, &value, nullptr);
+        const int64_t counted = masked ? std::count(mask.begin(), mask.end(), 1) : 23 * 17;
+        EXPECT_NEAR(square(base.lm.residuals(base.lm.base)) / double(3 * counted), value.loss + 1e-3,
+                    1e-10 * value.loss);
+    }
 }
 
 // The squares of the differences themselves over SSIM's windows are 1 - SSIM to the last bit: nothing is left out.

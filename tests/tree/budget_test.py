@@ -7,13 +7,13 @@
     budget_test.py ROOT --move GIVER TAKER    after code has moved between rooms: what TAKER, such as code/lm, has above
                                               its budget is taken from GIVER's
 
-A row of budget.json has three numbers at the start, in the commit that `since` names, and three of the budget: lines;
-characters that are neither white space nor comment; lines with a comment. Lines with the licence alone and #! are not
-comments, a docstring is one. All tracked text counts, in pages and in strings of scripts too. A move changes start and
-budget of both rooms by as much, so that no row of `start - budget` falls and the sums of starts stay.
+A row of budget.json has two lists of three numbers: the state at the commit `since`, and the budget. The numbers are
+lines; characters that are neither white space nor comment; lines with a comment. A docstring is a comment, a line with
+the licence alone or #! is not. All tracked text counts, pages and strings of scripts too. A move changes start and budget
+of both rooms by the same amount, so that no `start - budget` falls and the sums of starts stay.
 
-`words` has words that are ours alone where the field has its own, as regular expressions, and how often each may still
-stand in each row: as a word or a part of a name, whatever its case. The sums may only fall.
+`words` lists private words for which the field has its own, as regular expressions, and how often each may still occur in
+each row: as a word or a part of a name, in any case. The sums may only fall.
 """
 import collections
 import hashlib

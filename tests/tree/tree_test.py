@@ -4,9 +4,9 @@ reason, are over 900. No function is over 150 lines.
 
     tree_test.py ROOT    checks the tree at ROOT, and that the checks find faults
 
-A source needs the sources that it includes or imports, and those that define the functions that it names from headers
-that it includes; of a header, in the bodies of its inline functions, which may name those of the source of the same
-name. A Python package's __init__.py is its face, which no source of the package is counted to need.
+A source needs the files that it includes or imports, and the sources that define the functions that it calls through
+included headers. Of a header the bodies of its inline functions count alone; they may call functions of the source of the
+same name. No source of a Python package counts as needing the package's __init__.py.
 """
 import ast
 import pathlib

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The blend's part of J p, of J^T u and of diag(J^T J): along the rays again, or from a cache of all pairs of a pixel and a
-// splat that contribute, sorted by splat, the intermediate gradients of 3DGS-LM (Hoellein et al. 2024). Its build is a
-// counting sort: a pass down the rays counts the pairs of each splat, a prefix sum gives their places, a second pass
-// writes them. In its products warps read equal shares of the pairs in order, and commit once for each splat in their
-// share. How pixels map to threads: blend.cuh. Formulas: docs/developers/math.md.
+// The blend's part of J p, of J^T u and of diag(J^T J): along the rays again, or from a cache. The cache holds all
+// pairs of a pixel and a splat that contribute, sorted by splat: the intermediate gradients of 3DGS-LM (Hoellein et al.
+// 2024). It is built by a counting sort: a pass down the rays counts the pairs of each splat, a prefix sum gives their
+// places, a second pass writes them. In products every warp reads an equal part of the pairs in order, and commits once
+// for each splat in it. How pixels map to threads: blend.cuh. Formulas: docs/developers/math.md.
 #include "blend.cuh"
 #include "gpu/scan_sort.h"
 #include "kernels.cuh"
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(tile_threads<1>)
 constexpr int cache_block = 128, warps_of_block = cache_block / 32;
 constexpr int pairs_of_warp = 2048, pairs_of_block = pairs_of_warp * warps_of_block;
 
-// The splat as seen from a pixel; of it e is needed.
+// The splat as seen from a pixel. Callers need e alone.
 __device__ tile_splat seen_at(const gs_splat &splat, uint32_t pixel) {
     const float centre[2] = {float(pixel & 0xffff) + 0.5f, float(pixel >> 16) + 0.5f};
     return seen_from(splat, centre);
@@ -267,7 +267,7 @@ __device__ int64_t pixel_index(uint32_t pixel, int width) {
 }
 
 // Divides the pairs evenly among warps. Calls body(splat index, first pair, end of pairs) for every splat with pairs in
-// the warp's share. By all lanes of a warp.
+// the warp's part. By all lanes of a warp.
 template <typename Body>
 __device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t count, const Body &body) {
     const int64_t warp = int64_t(blockIdx.x) * warps_of_block + threadIdx.x / 32;
@@ -410,8 +410,8 @@ gs_status check_rays(const char *function, const gs_view *view) {
     return check_blended(function, view);
 }
 
-// Clears records of `stride` floats for each splat, to which run(strategy) queues the adding. picture: what it reads at
-// pixels.
+// Clears the records of all splats, `stride` floats each, and calls run(strategy), which queues the kernel that adds to
+// them. picture: the values of the pixels that it reads.
 template <typename Run>
 gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_cache *cache,
                        const float *picture, distwar_policy policy, int stride, float *sums, gs_stream stream,

@@ -68,7 +68,7 @@ static void describe_step(json_writer *json, const lm_step *step, const char *im
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42, "gamma": 0.31,
 //    "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544, "psnr": 23.2, "ssim": 0.741}
 // seconds: since the first step began. before, after: the objective. psnr, ssim: of held-out views, if there are any.
-// "batches": 4 behind the views, if a step takes the mean of several.
+// "batches": 4 follows the views if the step has several.
 static void log_step(finish *f, const finish_step *of) {
     json_writer json;
     if (!run_log_begin_line(&f->log, "lm", &json)) return;
@@ -117,7 +117,7 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
     return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why);
 }
 
-// The parts of a step that there are; without a cache it has none of its own.
+// The number of parts of a step that take time; the last two are the cache's.
 static int parts_of(const finish *f) {
     return f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
 }
@@ -210,7 +210,7 @@ static bool load_and_finish(finish *f, fault *why) {
         dataset_hold_out(&data, (size_t)o->holdout);
         done = run_finish(f, &host, &data, why);
     }
-    fault unwritten; // after a failure the first message is kept; after success the log is already closed
+    fault unwritten; // not reported: a failure has a message already, and a success has closed the log
     run_log_close(&f->log, &unwritten);
     free(f->steps);
     view_split_close(&f->split);
@@ -227,7 +227,7 @@ int finish_command(int argc, char **argv) {
                               .threshold = BLEND_THRESHOLD,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_settings_default()};
-    for (int i = 1; i < argc; i++) // first: other options change what it sets
+    for (int i = 1; i < argc; i++) // read first: other options change what it sets
         if (strcmp(argv[i], "--lm-published") == 0) options.lm = lm_settings_published();
     const option_spec rows[] = {
         CAMERAS_OPTION(&options.data),

@@ -59,20 +59,20 @@ gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, 
 
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
-// window * is the weighted sum over SSIM's window. Without a coupling, of gs_lm_weights: the weight alone, by which
-// gs_lm_forward multiplies; the calls on a metric do not take it.
+// window * is the weighted sum over SSIM's window. With coupling NULL, and weight by gs_lm_weights, R^T R is the weight
+// alone: pass it to gs_lm_forward; the calls on a metric refuse it.
 typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
     float *coupling; // [GS_CHANNELS][height][width], or NULL
-    // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
-    // counts.
+    // The images' mask, [height][width], or NULL. Where it is 0 a value has no residual, and its change is
+    // ignored.
     const uint8_t *mask;
 } gs_lm_metric;
 
-// Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))
-// and, at every pixel, sqrt(0.2 (1 - SSIM)); the means and the variance of c - c* in 1 - SSIM count as
-// squares over constant denominators. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
+// Writes the arrays of a metric, of the images' size. Its residuals are sqrt(0.8 (|c - c*| + epsilon)) and
+// sqrt(0.2 (1 - SSIM)); 1 - SSIM is the squared mean and the variance of c - c* over denominators that are
+// taken as constant. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
 // Cost: 1.3 times that of the value of gs_loss.
 gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, const gs_lm_metric *metric,
                                     gs_context *context);
@@ -90,15 +90,15 @@ typedef struct gs_lm_view {
     float *records;         // [count][GS_LM_TANGENT_STRIDE]: tangents, or gs_splat_grad
 } gs_lm_view;
 
-// Writes the records of 1..GS_LM_VIEWS views. Record of a splat: its derivative along `direction` (of the
-// shape of gaussians): of the colour (3), then the coefficients of 1, e0, e1, e0^2, e0 e1, e1^2 in the
-// derivative of log alpha; e as in gs_splat.conic_sqrt. Records of culled splats are not written. Cost: reads
-// gaussians and direction once for all views.
+// Writes the records of 1..GS_LM_VIEWS views. direction has the shape of gaussians. A record holds a splat's
+// derivatives along it: of the colour (3), and of log alpha as the coefficients of 1, e0, e1, e0^2, e0 e1,
+// e1^2 (6), with e as in gs_splat.conic_sqrt. Records of culled splats are not written. Cost: reads gaussians
+// and direction once for all views.
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                          int count, const gs_gaussians *direction, gs_stream stream);
 
-// The transpose: gradients (of the shape of gaussians), summed over the views, from the moments of
-// gs_render_backward as records. add not 0: adds to gradients. Agrees with gs_project_backward.
+// The transpose. records: the moments of gs_render_backward. gradients, of the shape of gaussians: overwritten
+// with the sum over the views, or added to unless add is 0. Agrees with gs_project_backward.
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                           int count, int add, const gs_gaussians *gradients, gs_stream stream);
 
@@ -119,8 +119,8 @@ gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache, gs_context 
 // Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
 gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_stream stream);
 
-// Of the following, cache: NULL, or the view's. With one the sums are in another order. Cost: 20 bytes per pair;
-// gs_lm_forward adds 12 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
+// The calls below take the view's cache, or NULL; it changes the order of the sums. Cost with a cache: they read 20
+// bytes per pair. gs_lm_forward adds 12 bytes per pair by atomics, the others a record per splat and 2,048 pairs.
 
 // change: [GS_CHANNELS][height][width], the derivative of the view's image along the direction of the
 // tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost without a cache: that of
@@ -128,13 +128,13 @@ gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_str
 gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
                         const float *weight, float *change, gs_stream stream);
 
-// gs_render_backward's moments: [count][GS_LM_TANGENT_STRIDE]. cache: not NULL. policy: as gs_lm_squares.
+// Writes the moments of gs_render_backward, [count][GS_LM_TANGENT_STRIDE]. cache: not NULL. policy: as gs_lm_squares.
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
                                 distwar_policy policy, float *splat_grad, gs_stream stream);
 
-// squares: [count][GS_LM_SQUARES_STRIDE]. Sums over pixels and channels of weight times products of the
-// derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha; those
-// products that the diagonal and the blocks need. policy: atomic, serial, bfly or tree.
+// Writes squares, [count][GS_LM_SQUARES_STRIDE]: for each splat sums of weight d_i d_j over pixels and channels.
+// d_i are the derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha.
+// Only the pairs i, j that the diagonal and the blocks need are summed. policy: atomic, serial, bfly or tree.
 gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
                         distwar_policy policy, float *squares, gs_stream stream);
 
@@ -143,24 +143,23 @@ gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const flo
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
                              float *blocks, gs_stream stream);
 
-// Adds weight / unit^2 to diagonal where it is not 0. Unit: of mean exp(mean log_scale), of quaternion its
-// length, else 1. Damping in proportion to J^T J alone lets parameters that hardly change the images move
-// without bound; this keeps them within a few units.
+// Adds weight / unit^2 to diagonal where that is not 0. The unit of a mean is exp(mean log_scale), of a quaternion
+// its length, of all else 1. Damping in proportion to J^T J alone does not bound parameters that hardly change the
+// images; this keeps them within a few units.
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
                           gs_stream stream);
 
 // Scales the update of each Gaussian, all but its colour, down to a length of at most radius. The length is
 // the largest of: the change of a log_scale; the change of the mean in the Gaussian's own axes, none taken
-// shorter than exp(-2) of the longest; the rotation in radians; half the change of the opacity's logit. A few
-// Gaussians with too large an update then do not force all others to take a shorter step.
+// shorter than exp(-2) of the longest; the rotation in radians; half the change of the opacity's logit. So a
+// few Gaussians with large updates do not shorten the step of all others.
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream);
 
 // ---- conjugate gradients ----
 
-// Solves (A + lambda diagonal) x = right by conjugate gradients with preconditioner P. A vector is `values`
-// floats, in the same order everywhere: several arrays in one allocation, with zeros between them, are one
-// vector. No call waits.
+// Solves (A + lambda diagonal) x = right by conjugate gradients with preconditioner P. A vector has `values`
+// floats in one allocation, in the same order everywhere; gaps between its arrays hold zeros. No call waits.
 //   gs_lm_pcg_start; to start at another x than 0: x = that, residual -= (A + lambda diagonal) x
 //   direction = P residual; residual^T direction is added to scalars[0]
 //   for iteration = 0, 1, ...
@@ -201,12 +200,12 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream);
 
-// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. That of the gradient with a step, and of the
-// step's change with R^T R times it, give the change of the objective that the model predicts.
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. For a step p that changes the image by c = C
+// p, the sums g^T p and c^T (R^T R c) give the change of the objective that the model predicts.
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream);
-// to += scale weight from; weight NULL: scale from. Of it and gs_lm_precondition_diagonal, which divides, is the weighted
-// mean of the updates of several sets of images (3DGS-LM, equation 7).
+// to += scale weight from; weight NULL: scale from. With gs_lm_precondition_diagonal, which divides, it forms the
+// weighted mean of the updates of several batches of images (3DGS-LM, equation 7).
 gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values,
                     gs_stream stream);
 

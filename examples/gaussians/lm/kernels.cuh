@@ -115,7 +115,7 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
                   "given colours and covariances are not parameters");
     GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
     GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->eps2d == 0,
-                  "antialiased scenes and a eps2d are not supported");
+                  "antialias and eps2d must be 0");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
     if (in->scale_modifier == 0) in->scale_modifier = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// diag(J^T J) from the sums of the blend; and the preconditioner: for every Gaussian, the diagonal blocks of J^T J of
-// its place and shape (10 x 10), of its opacity, and of its spherical harmonics, factored. Formulas:
+// diag(J^T J) from the sums of the blend, and the preconditioner: the factored diagonal blocks of J^T J for each
+// Gaussian's place and shape (10 x 10), for its opacity and for its spherical harmonics. Formulas:
 // docs/developers/math.md, section 8.
 #include "launch.cuh"
 #include "kernels.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The settings of Levenberg-Marquardt: ours, the published ones, the options, and which of them exclude each other.
+// The settings of Levenberg-Marquardt: defaults, those of 3DGS-LM, options, and the options that exclude each other.
 #include "solver.h"
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ void lm_options_list(lm_settings *o, option_table *table) {
                .help = "begin with the settings of 3DGS-LM; other options still change them"),
         OPTION("lm-objective", &o->objective, .choices = objectives, .help = "what is minimised"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,
-               .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
+               .help = "differentiate SSIM by all pixels of its window, or by the centre alone"),
         OPTION("lm-form", &o->form, .choices = forms,
                .help =
                    "find the pairs of pixel and splat again for every product (free), or keep them (cached)"),
@@ -58,21 +58,21 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
                .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
         OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
-               .help = "most views that are solved for together"),
+               .help = "most views of a batch, which are solved for together"),
         OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
-               .help = "most batches of a step, of whose updates it takes the weighted mean"),
+               .help = "most batches of a step, which takes the weighted mean of their updates"),
         OPTION("lm-choice", &o->strided, .choices = choices,
                .help = "choose the views of a step at random, or at equal distances"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
-               .help = "limit of GiB on the device, to which batches are fitted; 0: none"),
+               .help = "most GiB on the device, into which batches are fitted; 0: no limit"),
         OPTION("lm-search", &o->search_share, .minimum = 1e-6, .maximum = 1,
                .help = "share of a step's views that the line search renders"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,
                .help = "damping of the first step; doubled after a step that is undone"),
         OPTION("lm-damping-min", &o->least_damping, .maximum = 1e6,
-               .help = "least damping of later steps, if the first one's is not less"),
+               .help = "least damping of later steps, unless --lm-damping is less"),
         OPTION("lm-damping-max", &o->most_damping, .maximum = 1e9,
-               .help = "most damping of later steps, if the first one's is not more"),
+               .help = "most damping of later steps, unless --lm-damping is more"),
         OPTION(
             "lm-rule", &o->by_length, .choices = rules,
             .help =
@@ -83,7 +83,7 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-radius", &o->radius, .maximum = 1e6,
                .help = "limit of a Gaussian's change per step in its own units (axes, radians); 0: none"),
         OPTION("lm-epsilon", &o->epsilon, .minimum = 1e-9, .maximum = 1,
-               .help = "number under the roots of the residuals, below which differences count as squares"),
+               .help = "added under the residuals' roots; smaller differences count as squares"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Steps of Levenberg-Marquardt: the batches of a step are solved one after another, their mean is searched along, and the
-// damping follows what came of it.
+// A step of Levenberg-Marquardt solves its batches one after another, searches along the mean of their updates, and
+// adapts the damping to the result.
 #include "solver.h"
 #include "arrays.h"
 #include "device.h"
@@ -14,7 +14,7 @@
 // The line search evaluates at most eight lengths.
 enum { SEARCHES = 8 };
 
-// Those from SUM on are of steps of several batches: of the updates times DIAGONAL, of DIAGONAL, of RIGHT.
+// The last three are for steps of several batches: the sums of DIAGONAL UPDATE, of DIAGONAL and of RIGHT over them.
 enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, RIGHT_OF_ALL, VECTORS };
 
 typedef struct solver {
@@ -24,8 +24,8 @@ typedef struct solver {
     const lm_settings *settings;
     lm_scene scene;
     lm_clock clock;
-    // RIGHT: minus the gradient of the open views; PRODUCT: after the solution, the Gaussians that a step can
-    // return to
+    // RIGHT: minus the gradient of the open views. PRODUCT: once the equations are solved, a copy of the
+    // Gaussians for a step that is undone.
     gs_gaussians vectors[VECTORS];
     int64_t values; // floats of a vector with its padding
     float *blocks;  // device; the preconditioner; NULL: DIAGONAL is
@@ -46,8 +46,8 @@ static int64_t min_of(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// The most bytes that the solver may take; 0: any number. Caches of all views may not fit, so that these are limited by
-// what is free, less a part for what allocations are rounded up by.
+// The most bytes that the solver may take; 0: any number. Caches of all views may not fit: their limit is the free
+// memory less a sixteenth, since allocations are rounded up.
 static size_t limit_of(const lm_settings *settings) {
     if (settings->memory > 0) return (size_t)(settings->memory * 0x1p30);
     if (settings->form == LM_FREE) return 0;
@@ -114,7 +114,7 @@ static void note_memory(solver *s) {
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
-// Images first, first + stride, first + 2 stride, ..., rounded down, of the step's; other images in every step.
+// Images of a step: first, first + stride, first + 2 stride, ..., rounded down. Line searches take others in each step.
 typedef struct probe {
     size_t first;
     double stride; // >= 1
@@ -175,8 +175,8 @@ static size_t choose_images(solver *s, int64_t step) {
     return wanted;
 }
 
-// Whether the limit leaves room for one more view behind those that are open. Closes views of an earlier batch if they take
-// it. Buffers that grow again grow by half, and steps may add pairs to the lists.
+// Whether the limit leaves room for one more view beside the open ones. If not, closes views of an earlier batch and
+// looks again. Half of the buffers' size is reserved: buffers grow by half, and a step may lengthen the lists.
 static bool has_room(solver *s, size_t opened, const target_view *image) {
     const size_t needs = lm_view_needs(&s->scene, image);
     size_t bytes = bytes_of_all(s) + (s->scene.memory.bytes + s->scene.scratch) / 2 + needs;
@@ -188,8 +188,8 @@ static bool has_room(solver *s, size_t opened, const target_view *image) {
     return bytes <= s->limit;
 }
 
-// Opens views from s->order[first] on for a batch: of `left` views a part of equal size, or as many as there is room for;
-// returns their number. with_gradient: RIGHT becomes minus their gradient, and they have caches.
+// Opens the next batch of the `left` views from s->order[first] on, as far as there is room; returns their number.
+// with_gradient: RIGHT becomes minus their gradient, and they have caches.
 static size_t open_views(solver *s, size_t first, size_t left, bool with_gradient) {
     const size_t most = lm_equal_part(left, (size_t)s->settings->batch);
     size_t opened = 0;
@@ -279,7 +279,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         s->ready = 0;
         if (views == 0)
             return fail(why,
-                        "one view does not fit into the %.3g GiB allowed, beside %.3g that all need: raise "
+                        "one view does not fit: %.3g GiB are allowed, and %.3g are in use without it; raise "
                         "--lm-memory or --downscale, or take --lm-form free",
                         (double)s->limit / 0x1p30, (double)bytes_of_all(s) / 0x1p30);
         solve(s, views);
@@ -321,9 +321,9 @@ static double objective_at(solver *s, double gamma, probe of) {
     return isfinite(sum) ? sum / values_in(s, of) : INFINITY;
 }
 
-// Tries the minimum of the model, then the minimum of the parabola with the objective's value and slope at
-// 0 and its value at the first try. Returns the better of the two; shorter lengths while neither helps.
-// slope: of the mean objective.
+// Tries the minimum of the model, then that of the parabola through the objective's value and slope at 0 and
+// its value at the first try, then shorter lengths while none helps. Returns the best. slope: of the mean
+// objective.
 static double search_gamma(solver *s, probe of, double slope) {
     const double model = -s->resident_model[0], curvature = s->resident_model[1];
     const double before = objective_before(s, of);
@@ -357,8 +357,8 @@ static double arrive(solver *s, double gamma, size_t images, const lm_step *step
     return isfinite(mean) ? mean : INFINITY;
 }
 
-// A step that the search shortened was too long; its length is proportional to 1 / damping where damping
-// dominates.
+// by_length: where damping dominates, the length of a step is proportional to 1 / damping, so this brings the
+// next gamma near 1.
 static double damping_factor(const lm_settings *settings, const lm_step *step) {
     if (!step->kept) return 2;
     return settings->by_length ? fmin(fmax(0.5 / step->gamma, 0.25), 8) : 0.5;

@@ -25,17 +25,17 @@ typedef struct lm_settings {
     double unit_weight;     // of gs_lm_add_units; 0: not called
     double radius;          // of gs_lm_limit; 0: no limit
     double damping;         // at first
-    double least_damping, most_damping; // later, or as far as the first is beyond
+    double least_damping, most_damping; // of later steps; the range is widened to hold the first
     int by_length;                      // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
-    double least_gain;     // a step with a smaller share of the predicted gain is undone; not an option
-    bool published;        // they began as lm_settings_published
+    double least_gain;     // a step whose gain ratio is smaller is undone; not an option
+    bool published;        // lm_settings_published was the start
     distwar_policy policy; // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
 } lm_settings;
 
 lm_settings lm_settings_default(void);
-// Those of Hoellein et al. 2024, 3DGS-LM, and units; what else is not the paper's is in docs/developers/math.md.
+// The settings of 3DGS-LM (Hoellein et al. 2024) with damping by units added; math.md lists the other differences.
 lm_settings lm_settings_published(void);
 // Adds the rows of the settings that are options.
 void lm_options_list(lm_settings *settings, option_table *table);

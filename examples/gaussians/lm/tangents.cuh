@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Derivatives along a change of a Gaussian's parameters: of its place and shape as a camera sees them, and of its colour.
-// The values and their adjoints are in lib: camera.cuh, covariance.cuh and sh.cuh; each
-// function here has the name of its value there. Also the covariance in the world with its adjoints, by which the views of
-// a Gaussian are added up. Formulas: docs/developers/math.md, sections 2 and 8.
+// The values and their adjoints are in lib: camera.cuh, covariance.cuh and sh.cuh. A function here has the name of its
+// value there. Also the covariance in the world and its adjoints, in which gradients are summed over views. Formulas:
+// docs/developers/math.md, sections 2 and 8.
 #pragma once
 
 #include "project.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One camera's part of the normal equations: what stays of its picture while they are solved, and products with its
-// Jacobian; and the times of the parts of a step. A failure of the device ends the program.
+// The normal equations of one view: what is kept of its rendering while they are solved, and products with its
+// Jacobian. Also the GPU times of the parts of a step. A failure of the device ends the program.
 #pragma once
 
 #include "c_linkage.h"
@@ -53,8 +53,8 @@ typedef enum lm_form {
     LM_CACHED // products read a cache of all pairs of a pixel and a splat
 } lm_form;
 
-// Buffers. The first are of each view and of the scene, whose are used by one view after the other; then those of a view
-// alone, then those of the scene alone.
+// Buffers. A view and the scene both have the first five; every view in turn overwrites those of the scene. Then follow
+// those that only a view has, then those that only the scene has.
 enum { LM_SPLATS, LM_COLOR, LM_TRANSMITTANCE, LM_N_CONTRIB, LM_CACHE_BEGIN, LM_OF_BOTH };
 enum { LM_METRIC = LM_OF_BOTH, LM_TILE_BEGIN, LM_SPLAT_INDEX, LM_TILE_ORDER, LM_CACHE_PAIRS, LM_KEPT };
 enum { LM_CHANGE = LM_OF_BOTH, LM_RECORDS, LM_RESULT, LM_LOSS, LM_BUFFERS };
@@ -90,15 +90,16 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
 // Renders the view and keeps what products need: 32 bytes per pixel (44 with split tiles; 12 less without a coupling), its
-// splats and its lists, and with LM_CACHED 20 bytes per pair and 8 per splat. Returns the sum of squared residuals. Adds
-// half of its gradient to *gradient unless that is NULL; then there is no cache either. An open view may be opened again:
+// splats and its lists, and with LM_CACHED 20 bytes per pair and 8 per splat. Returns the sum of squared residuals.
+// Unless gradient is NULL, builds the cache and adds half of the sum's gradient to *gradient. An open view may be
+// opened again:
 // steps need about the same memory.
 double lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, const gs_gaussians *gradient);
 void lm_view_close(lm_view *view);
 size_t lm_view_bytes(const lm_view *view); // of its memory
-// The bytes that a closed view will have after lm_view_open with a gradient. Renders it, and takes the scene's memory for it.
+// The bytes of a view after lm_view_open with a gradient. Renders the view and allocates what the scene needs for it.
 size_t lm_view_needs(lm_scene *scene, const target_view *target);
-// Of `left` things, how many to take in the next of as few parts of at most `most` as possible, of equal size.
+// The size of the next part, where `left` things are divided into the fewest parts of at most `most`, all about equal.
 size_t lm_equal_part(size_t left, size_t most);
 // diagonal += diag(J^T J); blocks (or NULL) += those of gs_lm_blocks_bytes
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);

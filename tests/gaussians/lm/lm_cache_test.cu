@@ -71,9 +71,7 @@ TEST_P(Lm, TheSortKeepsEveryPair) {
 TEST_P(Lm, ProductsFromACacheAreThoseWithout) {
     const lm_frame frame(GetParam());
     const cached held(frame);
-    reference_gaussians direction = frame.random_direction(7);
-    const device_gaussians along(direction);
-    reference_gaussians_destroy(&direction);
+    const device_gaussians along(frame.random_direction(7));
     for (const bool weighted : {false, true}) {
         const std::vector<double> change = frame.forward(along, weighted);
         EXPECT_LE(relative_norm(held.forward(frame, weighted ? frame.weight.data() : NULL), change), 1e-5)
@@ -91,32 +89,40 @@ TEST_P(Lm, ProductsFromACacheAreThoseWithout) {
     }
 }
 
-TEST(LmDense, ProductsFromACacheAreThoseOfTheJacobian) {
+TEST(LmDense, ProductsAndDiagonalAreThoseOfTheJacobianWithACacheAndWithout) {
     const lm_frame frame(tiny);
     const dense explicitly(frame);
     const cached held(frame);
-    const auto column = [&](int64_t k) { return explicitly.jacobian.begin() + k * explicitly.rows; };
-    reference_gaussians direction = frame.random_direction(3);
-    frame.forward(device_gaussians(direction), false); // for the tangents
+    const parameters direction = frame.random_direction(3);
+    const device_gaussians p(direction);
     std::vector<double> along(size_t(explicitly.rows)), product;
     for (int64_t k = 0; k < explicitly.columns; k++)
-        for (int64_t r = 0; r < explicitly.rows; r++) along[size_t(r)] += column(k)[r] * direction.mean[k];
-    for (int64_t k = 0; k < explicitly.columns; k++)
-        product.push_back(std::inner_product(along.begin(), along.end(), column(k), 0.0));
-    reference_gaussians_destroy(&direction);
+        for (int64_t r = 0; r < explicitly.rows; r++)
+            along[size_t(r)] += explicitly.jacobian[size_t(k * explicitly.rows + r)] * direction.mean[k];
+    for (int64_t k = 0; k < explicitly.columns; k++) product.push_back(dot(along, explicitly.column(k)));
 
-    // J p of each residual: its slope by its pixel's colour, times the change of that.
-    const std::vector<double> slope = slopes(frame.lm), change = held.forward(frame, NULL);
-    std::vector<double> residual_change(along.size());
-    for (size_t r = 0; r < along.size(); r++) residual_change[r] = slope[r] * change[r % change.size()];
-    EXPECT_LE(relative_norm(residual_change, along), 1e-4);
-    // J^T J p
-    held.forward(frame, frame.weight.data());
-    const std::vector<double> got = held.backward(frame, frame.change.data(), {DISTWAR_TREE, 0});
-    EXPECT_LE(relative_norm(got, product), 1e-4);
-    expect_equal_groups(frame, got, product, 1e-3);
-    held.take_squares(frame, {DISTWAR_TREE, 0});
-    expect_diagonal(frame, explicitly);
+    const std::vector<double> slope = slopes(frame.lm);
+    for (const bool with_cache : {false, true}) {
+        SCOPED_TRACE(with_cache);
+        const auto forward = [&](bool weighted) {
+            const std::vector<double> change = frame.forward(p, weighted);
+            return with_cache ? held.forward(frame, weighted ? frame.weight.data() : NULL) : change;
+        };
+        // J p of each residual: its slope by its pixel's colour, times the change of that.
+        const std::vector<double> change = forward(false);
+        std::vector<double> residual_change(along.size());
+        for (size_t r = 0; r < along.size(); r++) residual_change[r] = slope[r] * change[r % change.size()];
+        EXPECT_LE(relative_norm(residual_change, along), 1e-4);
+        // J^T J p
+        forward(true);
+        const std::vector<double> got = with_cache
+                                            ? held.backward(frame, frame.change.data(), {DISTWAR_TREE, 0})
+                                            : frame.backward(frame.change.data());
+        EXPECT_LE(relative_norm(got, product), 1e-4);
+        expect_equal_groups(frame, got, product, 1e-3);
+        with_cache ? held.take_squares(frame, {DISTWAR_TREE, 0}) : frame.take_squares({DISTWAR_TREE, 0});
+        expect_diagonal(frame, explicitly);
+    }
 }
 
 TEST(LmEdges, ACacheOfAnEmptySceneHasNoPairs) {
@@ -130,10 +136,6 @@ TEST(LmEdges, ACacheOfAnEmptySceneHasNoPairs) {
 
 TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
     const lm_frame frame(tiny);
-    const auto refused = [](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_STREQ(gs_last_error(), text);
-    };
     gs_lm_cache cache = {};
     refused(gs_lm_cache_begin(&frame.view, &cache, NULL),
             "gs_lm_cache_begin: cache and its begin must be given");

@@ -18,15 +18,26 @@ inline double dot(const std::vector<double> &a, const std::vector<double> &b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-inline std::vector<double> doubles(const std::vector<float> &v) {
-    return {v.begin(), v.end()};
+inline std::vector<float> floats(const std::vector<double> &v, double scale = 1) {
+    std::vector<float> out;
+    for (const double value : v) out.push_back(float(scale * value));
+    return out;
 }
 
-inline std::vector<double> values_of(const device_gaussians &vector) {
-    reference_gaussians read = vector.read();
-    const std::vector<double> values(read.mean, read.mean + reference_gaussians_values(&read));
-    reference_gaussians_destroy(&read);
-    return values;
+// Values for all parameters, zeros at first, which free themselves.
+struct parameters : reference_gaussians {
+    parameters(int64_t count, int sh_degree)
+        : reference_gaussians(reference_gaussians_create(count, sh_degree)) {}
+    explicit parameters(const device_gaussians &from) : reference_gaussians(from.read()) {}
+    parameters(parameters &&other) : reference_gaussians(other) { other.mean = NULL; }
+    ~parameters() { reference_gaussians_destroy(this); }
+};
+
+// A call that was refused, and said so.
+inline void refused(gs_status status, const char *text) {
+    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+    EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos)
+        << gs_last_error() << ", not " << text;
 }
 
 // A frame with the pieces of its normal equations, and the reference that follows its decisions.
@@ -57,8 +68,8 @@ struct lm_frame : kernel_frame {
         device_upload(slope.data(), gradient.data(), gradient.size() * sizeof(float));
     }
     // Random, in steps that are small against what changes the picture.
-    reference_gaussians random_direction(unsigned seed) const {
-        reference_gaussians out = reference_gaussians_create(choice.count, choice.sh_degree);
+    parameters random_direction(unsigned seed) const {
+        parameters out(choice.count, choice.sh_degree);
         const std::vector<double> weights = random_weights(size_t(reference_gaussians_values(&out)), seed);
         const std::vector<reference_splat> seen = reference_splats(taken);
         for (int64_t i = 0; i < choice.count; i++)
@@ -78,14 +89,18 @@ struct lm_frame : kernel_frame {
                                    change.data(), NULL));
         return doubles(change.read());
     }
-    // From `moments`.
+    // From `splat_grad`.
     std::vector<double> to_parameters() const {
         const device_gaussians gradients(choice.count, choice.sh_degree);
         gs_gradient gradient = {};
         gradient.splat_grad = splat_grad.data();
         gradient.gaussians = *gradients.get();
         EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
-        return values_of(gradients);
+        return gradients.values();
+    }
+    std::vector<double> to_parameters(const std::vector<float> &moments) const {
+        device_upload(splat_grad.data(), moments.data(), moments.size() * sizeof(float));
+        return to_parameters();
     }
     std::vector<double> backward(const float *picture) const {
         gs_gradient gradient = {};
@@ -95,9 +110,8 @@ struct lm_frame : kernel_frame {
         return to_parameters();
     }
     std::vector<float> read_splat_grad() const {
-        const std::vector<gs_splat_grad> records = splat_grad.read();
-        const float *first = reinterpret_cast<const float *>(records.data());
-        return {first, first + records.size() * GS_SPLAT_GRAD_STRIDE};
+        return downloaded(reinterpret_cast<const float *>(splat_grad.data()),
+                          size_t(choice.count * GS_SPLAT_GRAD_STRIDE));
     }
     std::vector<double> take_squares(distwar_policy policy) const {
         EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data(), NULL));
@@ -106,7 +120,7 @@ struct lm_frame : kernel_frame {
     std::vector<double> diagonal() const { // from `squares`
         const device_gaussians sum(choice.count, choice.sh_degree);
         EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL, NULL));
-        return values_of(sum);
+        return sum.values();
     }
 
     device_vector<float> weight, slope, tangents, change, squares;
@@ -123,6 +137,9 @@ struct dense {
     explicit dense(const lm_frame &frame)
         : jacobian(lm_jacobian(frame.lm, frame.scene)), rows(frame.lm.rows()),
           columns(int64_t(jacobian.size()) / rows) {}
+    std::vector<double> column(int64_t k) const {
+        return {jacobian.begin() + k * rows, jacobian.begin() + (k + 1) * rows};
+    }
     std::vector<double> jacobian;
     int64_t rows, columns;
 };
@@ -143,14 +160,38 @@ inline void expect_equal_groups(const lm_frame &frame, const std::vector<double>
     }
 }
 
+// What conjugate gradients find in `iterations`, from memory that holds something else: the solution of
+// (A + lambda diagonal) x = right. times(p) is A p.
+struct solved {
+    template <typename Times>
+    solved(const std::vector<float> &right, const std::vector<float> &diagonal, float lambda, int iterations,
+           Times times) {
+        const std::vector<float> other(right.size(), 5);
+        const device_vector<float> b(right), d(diagonal), x_on_device(other), residual(other), p(other),
+            z(other);
+        const device_vector<double> sums(std::vector<double>(size_t(2 * iterations + 1), 5));
+        const int64_t n = int64_t(right.size());
+        const gs_lm_pcg pcg = {n, x_on_device.data(), residual.data(), p.data(), sums.data()};
+        EXPECT_GS_OK(gs_lm_pcg_start(&pcg, b.data(), iterations, NULL));
+        EXPECT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), n, p.data(), sums.data(), NULL));
+        for (int k = 0; k < iterations; k++) {
+            const device_vector<float> product(floats(times(p.read())));
+            EXPECT_GS_OK(gs_lm_pcg_step(&pcg, d.data(), lambda, k, product.data(), NULL));
+            EXPECT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), n, z.data(),
+                                                     sums.data() + 2 * k + 2, NULL));
+            EXPECT_GS_OK(gs_lm_pcg_update(&pcg, z.data(), k, NULL));
+        }
+        x = x_on_device.read(), direction = p.read(), scalars = sums.read();
+    }
+    std::vector<float> x, direction;
+    std::vector<double> scalars;
+};
+
 // The diagonal of the frame's `squares` is that of J^T J.
 inline void expect_diagonal(const lm_frame &frame, const dense &explicitly) {
     std::vector<double> expected;
-    for (int64_t k = 0; k < explicitly.columns; k++) {
-        const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
-                                         explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
-        expected.push_back(dot(column, column));
-    }
+    for (int64_t k = 0; k < explicitly.columns; k++)
+        expected.push_back(dot(explicitly.column(k), explicitly.column(k)));
     EXPECT_LE(relative_norm(frame.diagonal(), expected), 1e-4);
     expect_equal_groups(frame, frame.diagonal(), expected, 1e-4);
 }

@@ -4,14 +4,20 @@
 
 namespace lm_tests {
 
+std::vector<uint8_t> some_mask(int64_t pixels) {
+    std::vector<uint8_t> mask;
+    for (int64_t i = 0; i < pixels; i++) mask.push_back(i % 5 && i / 40 % 3 ? 7 : 0);
+    return mask;
+}
+
 // The metric of the whole loss, found for a frame.
 struct lm_metric {
     explicit lm_metric(const lm_frame &frame, bool masked = false)
         : width(frame.choice.width), height(frame.choice.height), values(size_t(3 * frame.pixels())),
           target(frame.scene.target, frame.scene.target + values), weight(values), coupling(values),
-          mask(size_t(frame.pixels())), scratch(values),
-          mask_on_device(mask_of(&mask)), kernel{width, height, weight.data(), coupling.data(),
-                                                 masked ? mask_on_device.data() : NULL} {
+          mask(some_mask(frame.pixels())), scratch(values),
+          mask_on_device(mask), kernel{width, height, weight.data(), coupling.data(),
+                                       masked ? mask_on_device.data() : NULL} {
         const device_vector<uint8_t> read(target);
         const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
         EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, &kernel, NULL));
@@ -29,57 +35,48 @@ struct lm_metric {
     device_vector<float> scratch;
     device_vector<uint8_t> mask_on_device;
     gs_lm_metric kernel;
-
-  private:
-    static std::vector<uint8_t> mask_of(std::vector<uint8_t> *mask) {
-        for (size_t i = 0; i < mask->size(); i++) (*mask)[i] = i % 5 && i / 40 % 3 ? 7 : 0;
-        return *mask;
-    }
 };
-
-void compare_metric(const lm_frame &frame, bool masked) {
-    const lm_metric metric(frame, masked);
-    const std::vector<double> color = doubles(frame.color.read());
-    const uint8_t *const mask = masked ? metric.mask.data() : NULL;
-    const auto expected = [&](const std::vector<double> &change) {
-        return reference_lm_square(color.data(), metric.target.data(), mask, metric.width, metric.height,
-                                   epsilon, change.data());
-    };
-    for (unsigned seed = 1; seed < 3; seed++) {
-        // Noise, which windows see little of, and the same sign everywhere, which they see all of.
-        const std::vector<float> u = random_floats(seed, metric.values, -1, 1),
-                                 v = random_floats(seed + 10, metric.values, 0.9f, 1);
-        for (const std::vector<float> &change : {u, v}) {
-            const double wanted = expected(doubles(change));
-            const std::vector<float> product = metric.times(change);
-            EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
-            for (size_t i = 0; masked && i < metric.values; i++) {
-                if (metric.mask[i % metric.mask.size()] == 0) {
-                    ASSERT_EQ(product[i], 0) << i;
-                }
-            }
-        }
-        const double left = dot(doubles(metric.times(u)), doubles(v)),
-                     right = dot(doubles(metric.times(v)), doubles(u));
-        double size = 0;
-        const std::vector<float> product = metric.times(u);
-        for (size_t i = 0; i < metric.values; i++) size += std::fabs(product[i] * v[i]);
-        EXPECT_NEAR(left, right, 1e-5 * size);
-    }
-    const device_vector<float> diagonal(metric.values);
-    ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
-    const std::vector<float> read = diagonal.read();
-    for (size_t i = 3; i < metric.values; i += metric.values / 5) {
-        std::vector<double> one(metric.values);
-        one[i] = 1;
-        EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
-    }
-}
 
 TEST_P(Lm, MetricIsThatOfTheReference) {
     const lm_frame frame(GetParam());
-    compare_metric(frame, false);
-    compare_metric(frame, true);
+    for (const bool masked : {false, true}) {
+        const lm_metric metric(frame, masked);
+        const std::vector<double> color = doubles(frame.color.read());
+        const uint8_t *const mask = masked ? metric.mask.data() : NULL;
+        const auto expected = [&](const std::vector<double> &change) {
+            return reference_lm_square(color.data(), metric.target.data(), mask, metric.width, metric.height,
+                                       epsilon, change.data());
+        };
+        for (unsigned seed = 1; seed < 3; seed++) {
+            // Noise, which windows see little of, and the same sign everywhere, which they see all of.
+            const std::vector<float> u = random_floats(seed, metric.values, -1, 1),
+                                     v = random_floats(seed + 10, metric.values, 0.9f, 1);
+            for (const std::vector<float> &change : {u, v}) {
+                const double wanted = expected(doubles(change));
+                const std::vector<float> product = metric.times(change);
+                EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
+                for (size_t i = 0; masked && i < metric.values; i++) {
+                    if (metric.mask[i % metric.mask.size()] == 0) {
+                        ASSERT_EQ(product[i], 0) << i;
+                    }
+                }
+            }
+            const double left = dot(doubles(metric.times(u)), doubles(v)),
+                         right = dot(doubles(metric.times(v)), doubles(u));
+            double size = 0;
+            const std::vector<float> product = metric.times(u);
+            for (size_t i = 0; i < metric.values; i++) size += std::fabs(product[i] * v[i]);
+            EXPECT_NEAR(left, right, 1e-5 * size);
+        }
+        const device_vector<float> diagonal(metric.values);
+        ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
+        const std::vector<float> read = diagonal.read();
+        for (size_t i = 3; i < metric.values; i += metric.values / 5) {
+            std::vector<double> one(metric.values);
+            one[i] = 1;
+            EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
+        }
+    }
 }
 
 // What gs_lm_weights writes for a frame's picture.
@@ -102,14 +99,24 @@ struct lm_weights {
     std::vector<double> weight, slope;
 };
 
-TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
-    const lm_frame frame(GetParam());
-    const lm_metric metric(frame);
+void compare_weights(const scene_choice &choice, bool masked) {
+    lm_frame frame(choice);
+    const lm_metric metric(frame, masked);
+    frame.lm.mask = masked ? metric.mask.data() : NULL;
+    frame.weigh();
     const lm_weights found(frame, metric, GS_LM_L1_SSIM);
     const std::vector<double> residuals = frame.lm.residuals(frame.lm.base);
     EXPECT_NEAR(found.sum, dot(residuals, residuals), 1e-5 * found.sum);
     EXPECT_LE(relative_norm(found.weight, doubles(frame.weight.read())), 1e-4);
     EXPECT_LE(relative_norm(found.slope, doubles(frame.slope.read())), 1e-4);
+}
+
+TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
+    compare_weights(GetParam(), false);
+}
+
+TEST(LmMask, WeightsAreThoseOfWhatCounts) {
+    compare_weights({5, 48, 1, 1, 31, 27}, true);
 }
 
 TEST(LmMask, SquaredDifferencesHaveAWeightOfOne) {
@@ -129,54 +136,6 @@ TEST(LmMask, SquaredDifferencesHaveAWeightOfOne) {
         }
         EXPECT_NEAR(found.sum, sum, 1e-5 * sum);
     }
-}
-
-// About one pixel: the SSIM of what counts, by its definition, as the pixel's own colour becomes `center`.
-double masked_ssim(const lm_frame &frame, const std::vector<uint8_t> &mask, int at, int channel,
-                   double center) {
-    const int width = frame.choice.width, height = frame.choice.height;
-    double m[6] = {};
-    for (int y = at / width - 5; y <= at / width + 5; y++)
-        for (int x = at % width - 5; x <= at % width + 5; x++) {
-            const bool inside = x >= 0 && x < width && y >= 0 && y < height;
-            const int i = y * width + x, dx = x - at % width, dy = y - at / width;
-            if (inside && !mask[size_t(i)]) continue;
-            const double c = !inside   ? 0
-                             : i == at ? center
-                                       : frame.lm.base[size_t(channel * width * height + i)];
-            const double t = inside ? frame.scene.target[3 * i + channel] / 255.0 : 0;
-            const double values[6] = {c, t, c * c, t * t, c * t, 1}, w = exp(-(dx * dx + dy * dy) / 4.5);
-            for (int k = 0; k < 6; k++) m[k] += w * values[k];
-        }
-    for (int k = 0; k < 5; k++) m[k] /= m[5];
-    return (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
-           ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
-}
-
-TEST(LmMask, WeightsAreThoseOfWhatCounts) {
-    const lm_frame frame({5, 48, 1, 1, 31, 27});
-    const lm_metric metric(frame, true); // for its mask
-    const lm_weights found(frame, metric, GS_LM_L1_SSIM);
-    const int pixels = int(frame.pixels());
-    double sum = 0;
-    std::vector<double> weights, slopes_at;
-    for (int channel = 0; channel < 3; channel++)
-        for (int i = 0; i < pixels; i++) {
-            double c = frame.lm.base[size_t(channel * pixels + i)];
-            const double difference = c - frame.scene.target[3 * i + channel] / 255.0;
-            weights.push_back(0), slopes_at.push_back(0);
-            if (metric.mask[size_t(i)] == 0) continue;
-            const double ssim = masked_ssim(frame, metric.mask, i, channel, c),
-                         size = fabs(difference) + epsilon;
-            const double d_ssim =
-                derivative([&] { return masked_ssim(frame, metric.mask, i, channel, c); }, c, 1e-4);
-            sum += 0.8 * size + 0.2 * (1 - ssim + epsilon);
-            weights.back() = 0.25 * (0.8 / size + 0.2 * d_ssim * d_ssim / (1 - ssim + epsilon));
-            slopes_at.back() = 0.5 * (0.8 * ((difference > 0) - (difference < 0)) - 0.2 * d_ssim);
-        }
-    EXPECT_NEAR(found.sum, sum, 1e-5 * sum);
-    EXPECT_LE(relative_norm(found.weight, weights), 1e-4);
-    EXPECT_LE(relative_norm(found.slope, slopes_at), 1e-4);
 }
 
 } // namespace lm_tests

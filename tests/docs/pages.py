@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the commands that a page prints, in the order of the page, in a copy of the repository: the folder it assumes.
+"""Checks the pages, and runs the commands that one prints.
 
-    commands.py --check                    every command of the pages is in a block that says who runs it
-    commands.py BIN WORK PAGE [--extra]    runs the blocks of PAGE; BIN: the folder of dsplat; the copy is made in WORK
+    pages.py --code                     CUDA, C++ and C on the pages are parts of sources that are compiled and run, the lines
+                                        between // [NAME] and // [end]; each such part is on a page
+    pages.py --links                    links lead to files and headings that exist
+    pages.py --check                    every command of the pages is in a block that says who runs it
+    pages.py BIN WORK PAGE [--extra]    runs the commands of PAGE in order in WORK, a copy of the repository, which is the
+                                        folder that pages assume; BIN: the folder of dsplat
 
-A block begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it runs always, with words if
---extra is given and all of them are here, or by another test (BY_OTHERS), or by nobody (NOT_RUN). A block ```text after
-it shows lines that its output holds. Of a block `server` each line serves a page until a signal: the page is fetched
-from the address that is printed, then Control-C ends the command. Exit status 77: nothing of the page could be run, and why.
+A block of commands begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it always runs.
+With words it runs if --extra is given and all of them are here, or by another test (BY_OTHERS), or not at all (NOT_RUN).
+A block ```text after it shows lines that its output holds. In a block `server` each line serves a page until a signal:
+the page is fetched from the printed address, then Control-C ends the command. Exit status 77: nothing of the page could
+be run; the output says why.
 """
 import os
 import pathlib
@@ -17,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -47,27 +53,62 @@ NEEDS = {
 BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Python.Train")
 # Several hosts; what changes the system; files of the reader's; hours on a GPU.
 NOT_RUN = ("hosts", "root", "yours", "hours")
-PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "python/README.md", "examples/gaussians/README.md",
-         *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
+PAGES = [str(page.relative_to(ROOT)) for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"),
+         ROOT / "python/README.md", ROOT / "examples/gaussians/README.md"])]
 COMMAND = re.compile(r" {4,}(?:\w+=\S+ )*"
                      r"(dsplat|make|cmake|ctest|python3?|pip|nvcc|g\+\+|apt|ssh|build/|ci/|benchmarks/|scripts/)(\b|/)")
 
 
+SOURCES = ["tests/docs/pages.cu", "examples/scatter.cu"]
+
+
+def text_of(page):
+    return (ROOT / page).read_text()
+
+
+def all_blocks(page):
+    """[(words after ```, text)]."""
+    found = re.findall(r"^```(.*)\n((?:(?!```\n).*\n)*)```$", text_of(page), re.M)
+    return [(words.split(), text) for words, text in found]
+
+
 def blocks(page):
     """[(words, commands, lines of the output)]."""
-    found, kind, lines = [], None, []
-    for line in (ROOT / page).read_text().splitlines():
-        if kind is None and line.startswith("```"):
-            kind, lines = line[3:], []
-        elif kind is not None and line == "```":
-            if kind.split()[:1] == ["sh"]:
-                found.append((kind.split()[1:], "\n".join(lines), []))
-            elif kind == "text" and found:
-                found[-1][2].extend(lines)
-            kind = None
-        elif kind is not None:
-            lines.append(line)
+    found = []
+    for words, text in all_blocks(page):
+        if words[:1] == ["sh"]:
+            found.append((words[1:], text.rstrip("\n"), []))
+        elif words == ["text"] and found:
+            found[-1][2].extend(text.splitlines())
     return found
+
+
+def check_code():
+    parts = {textwrap.dedent(part) for source in SOURCES
+             for part in re.findall(r"// \[.*\n((?:(?!.*// \[).*\n)*).*// \[end\]", text_of(source))}
+    shown = [(page, textwrap.dedent(text)) for page in PAGES for words, text in all_blocks(page)
+             if words in (["cuda"], ["cpp"], ["c++"], ["c"])]
+    wrong = [f"{page} shows code that no source has:\n{text}" for page, text in shown if text not in parts]
+    return wrong + [f"no page shows\n{part}" for part in parts - {text for _, text in shown}]
+
+
+def anchors_of(page):
+    """A heading in lower case, without punctuation, with dashes for spaces."""
+    return {re.sub(r"[^\w-]", "", heading.replace(" ", "-")).lower()
+            for heading in re.findall(r"^#+ *(.*)$", page.read_text(), re.M)}
+
+
+def check_links():
+    wrong, links = [], 0
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```|^    .*$", "", text_of(page), flags=re.M | re.S)
+        for target in re.findall(r"\]\((?!http)([^)]*)", text):
+            links += 1
+            name, _, anchor = target.partition("#")
+            file = (ROOT / page).parent / name if name else ROOT / page
+            if not file.exists() or anchor and anchor not in anchors_of(file):
+                wrong.append(f"{page} links to {target}")
+    return wrong if links > 80 else [f"only {links} links are found"]
 
 
 def faults_unrun(commands):
@@ -78,7 +119,7 @@ def faults_unrun(commands):
                                                           if not (ROOT / name).is_file()]
 
 
-def check():
+def check_commands():
     wrong = []
     for page in PAGES:
         for words, commands, _ in blocks(page):
@@ -92,7 +133,7 @@ def check():
             code ^= line.startswith("```")
             if not code and COMMAND.match(line):
                 wrong.append(f"{page}: a command outside a block ```sh:{line}")
-    sys.exit("\n".join(wrong) or 0)
+    return wrong
 
 
 def make_folder(work, binaries):
@@ -158,6 +199,7 @@ def run(page, work, binaries, extra):
     return 1 if wrong else 0
 
 
-if sys.argv[1:] == ["--check"]:
-    check()
+CHECKS = {"--code": check_code, "--links": check_links, "--check": check_commands}
+if sys.argv[1] in CHECKS:
+    sys.exit("\n".join(CHECKS[sys.argv[1]]()) or 0)
 sys.exit(run(sys.argv[3], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[1]).resolve(), "--extra" in sys.argv))
