@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace {
@@ -24,13 +25,6 @@ size_t place_in(const std::string &bytes) {
     return choice == 0 ? near : choice == 1 ? size - 1 - near : below(size);
 }
 
-// Puts another number in place of the next decimal one.
-void renumber(std::string &bytes, size_t at, uint64_t by) {
-    const size_t begin = std::min(bytes.find_first_of("0123456789", at), bytes.size());
-    const size_t end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
-    bytes.replace(begin, end - begin, std::to_string(by));
-}
-
 // Where numbers overflow, 0 and 1, infinity and NaN.
 uint64_t extreme() {
     static const int bits[] = {1, 7, 8, 15, 16, 31, 32, 63, 64};
@@ -40,35 +34,34 @@ uint64_t extreme() {
 
 void change(std::string &bytes, const std::string &other) {
     const size_t at = place_in(bytes), rest = bytes.size() - at, length = std::min(rest, below(16));
+    size_t begin, end;
     static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"",
                                         "]",  "{", "\n",    " "};
-    switch (below(10)) {
+    const uint64_t value = extreme();
+    switch (below(9)) {
     case 0:
-        if (rest) bytes[at] = char(bytes[at] ^ 1 << below(8));
+        if (rest) bytes[at] = char(below(2) ? below(256) : bytes[at] ^ 1 << below(8));
         break;
     case 1:
-        if (rest) bytes[at] = char(below(256));
+        if (rest) memcpy(&bytes[at], &value, std::min(rest, size_t(1) << below(4)));
         break;
-    case 2: {
-        const uint64_t value = extreme();
-        memcpy(&bytes[at], &value, std::min(rest, size_t(1) << below(4)));
-        break;
-    }
-    case 3:
+    case 2:
         bytes.erase(at, length);
         break;
-    case 4:
+    case 3:
         bytes.insert(at, bytes.substr(below(bytes.size()), below(16)));
         break;
-    case 5:
+    case 4:
         bytes.insert(at, words[below(std::size(words))]);
         break;
-    case 6:
+    case 5:
         if (below(4) == 0) bytes.resize(at);
         break;
-    case 7:
-    case 8:
-        renumber(bytes, at, below(2) ? below(70) : extreme());
+    case 6:
+    case 7: // another number in place of the next decimal one
+        begin = std::min(bytes.find_first_of("0123456789", at), bytes.size());
+        end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
+        bytes.replace(begin, end - begin, std::to_string(below(2) ? below(70) : value));
         break;
     default:
         bytes.replace(at, length, other.substr(std::min(at, other.size()), length));
@@ -86,10 +79,10 @@ int main(int argc, char **argv) {
     if (!target) return fprintf(stderr, "usage: fuzz_runs SEEDS TARGET RUNS\n"), 2;
     const std::string last = std::string(argv[1]) + "/" + argv[2] + ".last";
     if (std::filesystem::exists(argv[3])) return use(target, read_bytes(argv[3])), 0;
-    std::vector<std::string> seeds;
-    for (size_t n = 0;
-         std::filesystem::exists(std::string(argv[1]) + "/" + argv[2] + "/" + std::to_string(n)); n++)
-        seeds.push_back(read_bytes(std::string(argv[1]) + "/" + argv[2] + "/" + std::to_string(n)));
+    std::set<std::string> sorted;
+    for (const auto &entry : std::filesystem::directory_iterator(std::string(argv[1]) + "/" + argv[2]))
+        sorted.insert(read_bytes(entry.path()));
+    const std::vector<std::string> seeds(sorted.begin(), sorted.end());
     if (seeds.empty()) return fprintf(stderr, "fuzz_runs: no seeds for %s\n", argv[2]), 1;
     for (const std::string &one : seeds) use(target, one);
     for (int run = atoi(argv[3]); run > 0; run--) {

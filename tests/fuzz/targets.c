@@ -32,7 +32,10 @@ static void join(char out[PATH_ROOM], const char *folder, const char *name) {
 
 // ---- scenes: what can be read can be written, and read again
 
-static void use_scene(const char *folder, const char *path, const char *written) {
+static void use_scene(const char *folder, const char *path) {
+    const char *const written = strstr(path, ".sog")                             ? "b.sog"
+                                : strstr(path, ".spz") || strstr(path, ".splat") ? "b.spz"
+                                                                                 : "b.ply";
     fault why = {""};
     gs_gaussians scene, again;
     scene_notes notes;
@@ -48,15 +51,6 @@ static void use_scene(const char *folder, const char *path, const char *written)
     }
     scene_close(&scene);
 }
-static void use_ply(const char *folder, const char *path) {
-    use_scene(folder, path, "b.ply");
-}
-static void use_spz(const char *folder, const char *path) {
-    use_scene(folder, path, "b.spz");
-}
-static void use_sog(const char *folder, const char *path) {
-    use_scene(folder, path, "b.sog");
-}
 
 // An input is what is inside of the gzip file.
 static void use_spz_inside(const char *folder, const char *path) {
@@ -70,7 +64,7 @@ static void use_spz_inside(const char *folder, const char *path) {
     const size_t count = fread(bytes, 1, sizeof bytes, in);
     expect(gzwrite(out, bytes, (unsigned)count) == (int)count && gzclose(out) == Z_OK, "gzip", &why);
     fclose(in);
-    use_scene(folder, packed, "b.spz");
+    use_scene(folder, packed);
 }
 
 static void use_points(const char *folder, const char *path) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is fuzzed. To add a target: a line here, a function in targets.c, a seed in seeds.cpp.
+// What is fuzzed. To add a target: a line here, a function in targets.c, inputs in corpus.tar.gz.
 #pragma once
 
 #include <stddef.h>
@@ -11,14 +11,14 @@ extern "C" {
 
 //        target, how it is used, what mends its checksums, its files; an input has their contents, divided by FUZZ_DIVISION
 #define FUZZ_TARGETS(X)                                                                                      \
-    X(ply, use_ply, NULL, "a.ply")                                                                           \
-    X(compressed, use_ply, NULL, "a.compressed.ply")                                                         \
-    X(splat, use_spz, NULL, "a.splat")                                                                       \
-    X(spz, use_spz, NULL, "a.spz")                                                                           \
+    X(ply, use_scene, NULL, "a.ply")                                                                         \
+    X(compressed, use_scene, NULL, "a.compressed.ply")                                                       \
+    X(splat, use_scene, NULL, "a.splat")                                                                     \
+    X(spz, use_scene, NULL, "a.spz")                                                                         \
     X(spz_inside, use_spz_inside, NULL, "a.spz")                                                             \
-    X(sog, use_sog, mend_sog, "a.sog")                                                                       \
-    X(glb, use_ply, NULL, "a.glb")                                                                           \
-    X(gltf, use_ply, NULL, "a.gltf a.bin")                                                                   \
+    X(sog, use_scene, mend_sog, "a.sog")                                                                     \
+    X(glb, use_scene, NULL, "a.glb")                                                                         \
+    X(gltf, use_scene, NULL, "a.gltf a.bin")                                                                 \
     X(points, use_points, NULL, "points.ply")                                                                \
     X(picture, use_picture, mend_picture, "a.png")                                                           \
     X(plane, use_plane, mend_picture, "a.pfm")                                                               \

@@ -182,19 +182,11 @@ static bool end_cameras(source *s) {
 }
 
 // The matrix of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.
-static bool turn_quaternion(const double quaternion[4], double matrix[9]) {
-    double largest = 0.0, q[4], square = 0.0;
-    for (int i = 0; i < 4; i++) {
-        if (!isfinite(quaternion[i])) return false;
-        largest = fmax(largest, fabs(quaternion[i]));
-    }
-    if (!(largest > 0.0)) return false;
-    for (int i = 0; i < 4; i++) {
-        q[i] = quaternion[i] / largest; // so that squares neither overflow nor underflow
-        square += q[i] * q[i];
-    }
-    for (int i = 0; i < 4; i++) q[i] /= sqrt(square);
-    rotation_of_quaternion(q, matrix);
+static bool turn_quaternion(const double q[4], double matrix[9]) {
+    const double length = hypot(hypot(q[0], q[1]), hypot(q[2], q[3])); // no square overflows or underflows
+    if (!(length > 0) || !isfinite(length)) return false;
+    const double unit[4] = {q[0] / length, q[1] / length, q[2] / length, q[3] / length};
+    rotation_of_quaternion(unit, matrix);
     return true;
 }
 
@@ -257,23 +249,20 @@ static bool read_image(source *s) {
     return reconstruction_add_view(s->out, &s->place, name, &view, s->why) && skip_observations(s);
 }
 
-static bool add_track_entry(source *s, int64_t image) {
-    reconstruction *const r = s->out;
-    const track_entry seen = {image, (uint32_t)(r->point_count - 1)};
-    return append(&r->tracks, &r->track_count, &r->track_room, &seen, sizeof seen) ||
-           fail(s->why, "no memory for %zu track entries", r->track_count + 1);
-}
-
 // IMAGE_ID POINT2D_IDX ...
 static bool read_track(source *s, uint64_t entries) {
     const char *const what = "a track's image id";
-    if (!s->out->with_tracks)
+    reconstruction *const r = s->out;
+    if (!r->with_tracks)
         return !s->binary || input_file_skip(s->file, entries * 8, "a point's track", s->why);
     for (uint64_t i = 0; s->binary ? i < entries : !at_end_of_line(s); i++) {
         int64_t image, point;
         if (!take(s, 8, "a point's track") || !whole(s, 4, what, INT32_MIN, UINT32_MAX, &image) ||
-            !whole(s, 4, "a track's 2D point", INT32_MIN, UINT32_MAX, &point) || !add_track_entry(s, image))
+            !whole(s, 4, "a track's 2D point", INT32_MIN, UINT32_MAX, &point))
             return false;
+        const track_entry seen = {image, (uint32_t)(r->point_count - 1)};
+        if (!append(&r->tracks, &r->track_count, &r->track_room, &seen, sizeof seen))
+            return fail(s->why, "no memory for %zu track entries", r->track_count + 1);
     }
     return true;
 }
@@ -392,30 +381,26 @@ bool colmap_load(const char *model_folder, bool with_tracks, reconstruction *out
 
 // ---- where a model is
 
-static bool is_model(const char *folder) {
-    return has(folder, "cameras", ".bin") || has(folder, "cameras", ".txt");
-}
-
-// How many images a model has, by its first number or its lines.
+// How many images a model has, by its first number or its lines; 0, with a warning, if that cannot be read.
 static uint64_t image_count(const char *folder) {
-    fault ignored;
-    source s = {.why = &ignored};
+    fault why;
+    source s = {.why = &why};
     uint64_t count = 0;
     char path[PATH_ROOM];
     const bool binary = has(folder, "images", ".bin");
-    if (path_join(path, folder, binary ? "images.bin" : "images.txt", &ignored) &&
-        input_file_open(&s.text, path, &ignored)) {
-        if (binary && !input_file_read(&s.text, &count, sizeof count, "", &ignored)) count = 0;
-        for (; !binary && next_line(&s) && s.text.line && input_file_next_line(&s.text, &ignored); count++)
-            continue;
-    }
+    bool done = path_join(path, folder, binary ? "images.bin" : "images.txt", &why) &&
+                input_file_open(&s.text, path, &why);
+    if (binary) done = done && input_file_read(&s.text, &count, sizeof count, "images", &why);
+    for (; !binary && done && (done = next_line(&s)) && s.text.line; count++)
+        done = input_file_next_line(&s.text, &why);
     input_file_close(&s.text);
-    return count;
+    if (!done) fprintf(stderr, "dsplat: %s\n", why.text);
+    return done ? count : 0;
 }
 
 typedef struct found_model {
-    char *folder; // of the largest so far
-    uint64_t images;
+    char *folder;    // of the largest so far
+    uint64_t images; // of several
     int models;
 } found_model;
 
@@ -430,9 +415,12 @@ static void consider(found_model *best, const char *folder, bool children) {
         free(entries[i]);
     }
     free(entries);
-    if (strlen(folder) >= PATH_ROOM || !is_model(folder)) return;
-    const uint64_t images = image_count(folder);
-    if (best->models++ > 0 && images <= best->images) return;
+    if (strlen(folder) >= PATH_ROOM || !(has(folder, "cameras", ".bin") || has(folder, "cameras", ".txt")))
+        return;
+    // A single model is not opened to count its images: it is read anyway, and then says what is wrong.
+    if (best->models++ == 1) best->images = image_count(best->folder);
+    const uint64_t images = best->models > 1 ? image_count(folder) : 0;
+    if (best->models > 1 && images <= best->images) return;
     best->images = images;
     strcpy(best->folder, folder);
 }

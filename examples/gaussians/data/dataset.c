@@ -71,11 +71,13 @@ static bool complete_camera(bool undistort, const int size[2], dataset_view *vie
     return true;
 }
 
-// ---- a picture, and maps of its pixels: alpha 0..255, depth, and a mask, NaN where a pixel does not count
+// ---- a picture, and maps of its pixels
+
+enum { ALPHA, MASK, DEPTH, MAPS }; // alpha: 0..255; mask: NaN where a pixel does not count
 
 typedef struct photograph {
     image picture;
-    plane alpha, mask; // without values if there is none
+    plane map[MAPS]; // without values if there is none
 } photograph;
 
 // RGB of RGBA in place: over the background, without one as it is. Alpha is not premultiplied, as in PNG.
@@ -116,7 +118,7 @@ static bool read_mask(const char *path, const image *picture, plane *out, bool *
 // Makes RGB of the picture. Its alpha goes to its mask, or is blended and, if wanted, kept.
 static bool separate_alpha(const dataset_options *options, photograph *p, fault *why) {
     const int width = p->picture.width, height = p->picture.height;
-    plane *const to = options->mask_from_alpha ? &p->mask : &p->alpha;
+    plane *const to = &p->map[options->mask_from_alpha ? MASK : ALPHA];
     const bool kept = options->mask_from_alpha || options->keep_alpha;
     if (kept && !to->values && !plane_open(to, width, height, why)) return false;
     for (size_t i = 0; kept && i < plane_size(to); i++) {
@@ -130,36 +132,32 @@ static bool separate_alpha(const dataset_options *options, photograph *p, fault 
     return true;
 }
 
-// Undistorts and downscales as the view's camera says: a fisheye stays one unless its camera is a pinhole.
-static bool resample_picture(const dataset_view *view, int factor, image *picture, fault *why) {
-    image changed;
-    if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
-        if (!lens_undistort(&view->optics, picture, &changed, why)) return false;
-        image_close(picture);
-        *picture = changed;
-    }
-    if (factor > 1) {
-        if (!image_downscale(picture, factor, &changed, why)) return false;
-        image_close(picture);
-        *picture = changed;
-    }
-    return true;
+static void photograph_close(photograph *p) {
+    image_close(&p->picture);
+    for (int m = 0; m < MAPS; m++) plane_close(&p->map[m]);
 }
 
-// The same of a map, which may be missing.
-static bool resample_map(const dataset_view *view, int factor, plane *map, fault *why) {
-    plane changed;
-    if (map->values && view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
-        if (!lens_undistort_plane(&view->optics, map, &changed, why)) return false;
-        plane_close(map);
-        *map = changed;
+// Undistorts and downscales all that there is, as the view's camera says: a fisheye stays one unless its camera is a
+// pinhole.
+static bool resample(const dataset_view *view, int factor, photograph *p, fault *why) {
+    const lens *const optics = &view->optics;
+    const bool bent = view->camera.model == GS_PINHOLE && !lens_is_ideal(optics);
+    bool done = true;
+    // First undistorted, then made smaller, so that the means of blocks are of straight pixels. What was is let go at
+    // once: photographs are large, and each core has one.
+    for (int small = !bent; small < (factor > 1 ? 2 : 1) && done; small++) {
+        photograph next = {.picture = {0}};
+        if (p->picture.pixels)
+            done = small ? image_downscale(&p->picture, factor, &next.picture, why)
+                         : lens_undistort(optics, &p->picture, &next.picture, why);
+        for (int m = 0; m < MAPS && done; m++)
+            if (p->map[m].values)
+                done = small ? plane_downscale(&p->map[m], factor, &next.map[m], why)
+                             : lens_undistort_plane(optics, &p->map[m], &next.map[m], why);
+        photograph_close(p);
+        *p = next;
     }
-    if (map->values && factor > 1) {
-        if (!plane_downscale(map, factor, &changed, why)) return false;
-        plane_close(map);
-        *map = changed;
-    }
-    return true;
+    return done;
 }
 
 // Keeps a map as bytes: 0 where it is not known, else its value, or `known` if that is not 0.
@@ -177,60 +175,59 @@ static bool keep_map(picture_store *store, const plane *map, uint8_t known, uint
 
 // ---- many files at once
 
-typedef struct reading {
-    bool (*read)(void *context, size_t i, fault *why);
-    void *context;
-    pthread_mutex_t lock;
-    size_t count, next, failed; // next: the one to read next; failed: the first that failed, count: none
-    fault why;
-} reading;
-
-static void *read_items(void *argument) {
-    reading *const work = argument;
-    pthread_mutex_lock(&work->lock);
-    while (work->next < work->count) {
-        const size_t i = work->next++;
-        fault why;
-        pthread_mutex_unlock(&work->lock);
-        const bool done = work->read(work->context, i, &why);
-        pthread_mutex_lock(&work->lock);
-        if (done) continue;
-        work->next = work->count; // all before this one are read or being read
-        if (i < work->failed) work->failed = i, work->why = why;
-    }
-    pthread_mutex_unlock(&work->lock);
-    return NULL;
-}
-
-// Calls read(context, i, why) for i = 0..count - 1, on all CPU cores. Fails with the message of the first i, by number,
-// that fails; later ones may then not have been read.
-static bool read_in_parallel(size_t count, bool (*read)(void *context, size_t i, fault *why), void *context,
-                             fault *why) {
-    enum { MAX_HELPERS = 63 };
-    pthread_t helpers[MAX_HELPERS];
-    reading work = {
-        .read = read, .context = context, .count = count, .lock = PTHREAD_MUTEX_INITIALIZER, .failed = count};
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int started = 0;
-    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < count &&
-           pthread_create(&helpers[started], NULL, read_items, &work) == 0)
-        started++;
-    read_items(&work); // on this thread too, so it works where no other starts
-    for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
-    if (work.failed < count) *why = work.why;
-    return work.failed == count;
-}
-
-// ---- loading
-
 typedef struct loading {
     const char *folder;       // of the data, or of depth maps
     char pictures[PATH_ROOM]; // their folder
     const dataset_options *options;
     depth_maps_of of;
     dataset *data;
+    // Of read_all:
+    bool (*read)(struct loading *work, size_t i, fault *why); // what belongs to view i
+    pthread_mutex_t lock;
+    size_t next, failed; // next: the one to read next; failed: the first that failed
+    fault why;
 } loading;
 
+static void *read_some(void *argument) {
+    loading *const work = argument;
+    pthread_mutex_lock(&work->lock);
+    while (work->next < work->data->view_count) {
+        const size_t i = work->next++;
+        fault why;
+        pthread_mutex_unlock(&work->lock);
+        const bool done = work->read(work, i, &why);
+        pthread_mutex_lock(&work->lock);
+        if (done) continue;
+        work->next = work->data->view_count; // all before this one are read or being read
+        if (i < work->failed) work->failed = i, work->why = why;
+    }
+    pthread_mutex_unlock(&work->lock);
+    return NULL;
+}
+
+// Calls work->read for all views, on all CPU cores. Fails with the message of the first view, by number, that fails; later
+// ones may then not have been read.
+static bool read_all(loading *work, fault *why) {
+    enum { MAX_HELPERS = 63 };
+    pthread_t helpers[MAX_HELPERS];
+    const size_t count = work->data->view_count;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int started = 0;
+    pthread_mutex_init(&work->lock, NULL);
+    work->next = 0, work->failed = count;
+    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < count &&
+           pthread_create(&helpers[started], NULL, read_some, work) == 0)
+        started++;
+    read_some(work); // on this thread too, so it works where no other starts
+    for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
+    if (work->failed < count) *why = work->why;
+    return work->failed == count;
+}
+
+// ---- loading
+
+// Reads the picture and its mask, separates its alpha, completes the camera by its size, resamples all by that, and keeps
+// what is left in the store, where it may lie in a file.
 static bool load_parts(loading *work, dataset_view *view, const char *path, photograph *p, fault *why) {
     char mask[PATH_ROOM];
     const dataset_options *const options = work->options;
@@ -239,7 +236,7 @@ static bool load_parts(loading *work, dataset_view *view, const char *path, phot
     fault reason;
     if (!image_read(path, picture, why)) return false;
     if (view->mask_path && (!path_join(mask, work->folder, view->mask_path, why) ||
-                            !read_mask(mask, picture, &p->mask, &view->mask_resized, why)))
+                            !read_mask(mask, picture, &p->map[MASK], &view->mask_resized, why)))
         return false;
     const int size[2] = {picture->width, picture->height};
     view->mended = picture->mended;
@@ -248,30 +245,27 @@ static bool load_parts(loading *work, dataset_view *view, const char *path, phot
         return fail(why, "%s: has no alpha channel to make a mask of", path);
     if (picture->channels == 4 && !separate_alpha(options, p, why)) return false;
     if (!complete_camera(options->undistort, size, view, &reason) ||
-        !resample_picture(view, options->downscale, picture, &reason) ||
-        !resample_map(view, options->downscale, &p->alpha, &reason) ||
-        !resample_map(view, options->downscale, &p->mask, &reason))
+        !resample(view, options->downscale, p, &reason))
         return fail(why, "%s: %s", path, reason.text);
-    bool counts = !p->mask.values;
-    for (size_t i = 0; !counts && i < plane_size(&p->mask); i++) counts = !isnan(p->mask.values[i]);
+    bool counts = !p->map[MASK].values;
+    for (size_t i = 0; !counts && i < plane_size(&p->map[MASK]); i++) counts = !isnan(p->map[MASK].values[i]);
     if (!counts) return fail(why, "%s: its mask leaves no pixel that counts", path);
     view->picture = *picture;
     view->picture.pixels = picture_store_keep(
         store, picture->pixels, GS_CHANNELS * (size_t)picture->width * (size_t)picture->height, &reason);
     if (!view->picture.pixels) return fail(why, "%s: %s", path, reason.text);
     picture->pixels = NULL;
-    return (keep_map(store, &p->alpha, 0, &view->alpha, &reason) &&
-            keep_map(store, &p->mask, 255, &view->mask, &reason)) ||
+    return (keep_map(store, &p->map[ALPHA], 0, &view->alpha, &reason) &&
+            keep_map(store, &p->map[MASK], 255, &view->mask, &reason)) ||
            fail(why, "%s: %s", path, reason.text);
 }
 
-static bool load_view(void *context, size_t i, fault *why) {
-    loading *work = context;
-    const dataset_options *options = work->options;
-    dataset_view *view = &work->data->views[i];
+static bool load_view(loading *work, size_t i, fault *why) {
+    const dataset_options *const options = work->options;
+    dataset_view *const view = &work->data->views[i];
     int size[2] = {view->optics.width, view->optics.height};
     char path[PATH_ROOM];
-    photograph p = {.mask = {0}};
+    photograph p = {.picture = {0}};
     fault reason;
     bool done = path_join(path, work->pictures, view->name, why);
     if (!options->wanted || options->wanted(i, view->name, options->context)) {
@@ -284,9 +278,7 @@ static bool load_view(void *context, size_t i, fault *why) {
                         fail(why, "%s: %s", open ? path : view->name, reason.text));
     }
     if (done) dataset_downscale_camera(&view->camera, options->downscale);
-    image_close(&p.picture);
-    plane_close(&p.alpha);
-    plane_close(&p.mask);
+    photograph_close(&p);
     return done;
 }
 
@@ -353,23 +345,20 @@ static bool fail_without(const char *folder, fault *why) {
         photographs_close(entries, count);
     }
     if (heic.count > photographs)
-        return fail(
-            why,
-            "%s: has %zu HEIC files (the first: '%s'), which cannot be read: make JPEGs of them, as by "
-            "`magick mogrify -format jpg *.heic`, and find their cameras by `dsplat poses`",
-            folder, heic.count, heic.first);
+        return fail(why,
+                    "%s: has %zu HEIC files (the first: '%s'), which cannot be read: make JPEGs of them, as "
+                    "by `magick mogrify -format jpg *.heic`, and find their cameras by `dsplat poses`",
+                    folder, heic.count, heic.first);
     if (photographs > 0)
-        return fail(
-            why,
-            "%s: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses %s -o DATA` "
-            "finds their cameras",
-            folder, folder);
-    return fail(
-        why,
-        "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, sparse, "
-        "colmap/sparse/0, distorted/sparse/0 or the folder itself) nor transforms_train.json nor "
-        "transforms.json",
-        folder);
+        return fail(why,
+                    "%s: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses "
+                    "%s -o DATA` finds their cameras",
+                    folder, folder);
+    return fail(why,
+                "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, "
+                "sparse, colmap/sparse/0, distorted/sparse/0 or the folder itself) nor "
+                "transforms_train.json nor transforms.json",
+                folder);
 }
 
 static bool find_and_read(const char *folder, const dataset_options *options, reconstruction *out,
@@ -408,7 +397,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
     reconstruction source;
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    loading work = {.folder = folder, .options = options, .data = out};
+    loading work = {.folder = folder, .options = options, .data = out, .read = load_view};
     bool loaded = find_and_read(folder, options, &source, why) &&
                   reconstruction_settle(&source, folder, options->wanted == dataset_no_picture, why);
     const char *const inside = source.pictures;
@@ -417,7 +406,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
         loaded = fail(why, "%.200s...: the path is too long", folder);
     loaded =
         loaded && move_to_dataset(&source, out, why) && add_files(out, &source, folder, work.pictures, why);
-    loaded = loaded && read_in_parallel(out->view_count, load_view, &work, why);
+    loaded = loaded && read_all(&work, why);
     if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
     if (loaded) say_remarks(out, folder);
     reconstruction_close(&source);
@@ -444,32 +433,32 @@ static bool mark_unknown(plane *map, fault *why) {
     return known > 0 || fail(why, "none of its values is finite");
 }
 
-static bool load_map(void *context, size_t i, fault *why) {
-    const loading *work = context;
-    dataset_view *view = &work->data->views[i];
+static bool load_map(loading *work, size_t i, fault *why) {
+    dataset_view *const view = &work->data->views[i];
     char path[PATH_ROOM];
-    plane map = {0};
+    photograph p = {.picture = {0}};
+    plane *const map = &p.map[DEPTH];
     if (!is_asked(view, work->of)) return true;
     if (!picture_file_find(work->folder, view->name, depth_suffixes, path)) {
         const char *const name = view->name, *const dot = strrchr(name, '.');
         const int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
-        return fail(
-            why,
-            "%s: has no depth map of the picture %s, neither %s.png nor %.*s.png nor %s.pfm nor %.*s.pfm",
-            work->folder, name, name, stem, name, name, stem, name);
+        return fail(why,
+                    "%s: has no depth map of the picture %s, neither %s.png nor %.*s.png nor %s.pfm nor "
+                    "%.*s.pfm",
+                    work->folder, name, name, stem, name, name, stem, name);
     }
-    if (!plane_read(path, &map, why)) return false;
+    if (!plane_read(path, map, why)) return false;
     fault wrong;
-    bool done = map.width == view->optics.width && map.height == view->optics.height;
+    bool done = map->width == view->optics.width && map->height == view->optics.height;
     if (!done)
-        fail(&wrong, "the depth map has %d x %d values, its picture %d x %d", map.width, map.height,
+        fail(&wrong, "the depth map has %d x %d values, its picture %d x %d", map->width, map->height,
              view->optics.width, view->optics.height);
-    done = done && mark_unknown(&map, &wrong) && resample_map(view, work->options->downscale, &map, &wrong) &&
-           mark_unknown(&map, &wrong);
-    const size_t bytes = done ? plane_size(&map) * sizeof(float) : 0;
-    float *const kept = done ? picture_store_keep(&work->data->store, map.values, bytes, &wrong) : NULL;
+    done = done && mark_unknown(map, &wrong) && resample(view, work->options->downscale, &p, &wrong) &&
+           mark_unknown(map, &wrong);
+    const size_t bytes = done ? plane_size(map) * sizeof(float) : 0;
+    float *const kept = done ? picture_store_keep(&work->data->store, map->values, bytes, &wrong) : NULL;
     if (!kept) {
-        plane_close(&map);
+        photograph_close(&p);
         return fail(why, "%s: %s", path, wrong.text);
     }
     picture_store_free(&work->data->store, view->depth);
@@ -479,7 +468,7 @@ static bool load_map(void *context, size_t i, fault *why) {
 
 bool depth_maps_load(dataset *data, const char *folder, const dataset_options *options, depth_maps_of of,
                      fault *why) {
-    loading work = {.folder = folder, .options = options, .of = of, .data = data};
+    loading work = {.folder = folder, .options = options, .of = of, .data = data, .read = load_map};
     file_id *files = realloc(data->files, (data->file_count + data->view_count) * sizeof *files);
     if (!files) return fail(why, "no memory for %zu views", data->view_count);
     data->files = files;
@@ -489,17 +478,15 @@ bool depth_maps_load(dataset *data, const char *folder, const dataset_options *o
             picture_file_find(folder, data->views[i].name, depth_suffixes, path))
             add_file(data, path, NULL);
     }
-    return read_in_parallel(data->view_count, load_map, &work, why);
+    return read_all(&work, why);
 }
 
 // ---- photographs
 
 int photograph_is(const struct dirent *entry) {
-    static const char *const suffixes[] = {".jpg", ".jpeg", ".png"};
     const char *const dot = strrchr(entry->d_name, '.');
-    for (size_t i = 0; dot && dot > entry->d_name && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcasecmp(dot, suffixes[i]) == 0) return 1;
-    return 0;
+    return dot && dot > entry->d_name &&
+           (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
 }
 
 void photographs_close(struct dirent **entries, int count) {

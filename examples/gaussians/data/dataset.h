@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The data that training starts from: photographs with their cameras, and the points that structure from
-// motion found.
+// The data that training starts from: photographs with their cameras, and the points that structure from motion found.
 #pragma once
 
 #include "images/image.h"
@@ -17,9 +16,8 @@ typedef struct dataset {
     float (*points)[3];  // world
     uint8_t (*colors)[3];
     size_t track_count;
-    track_entry *tracks; // which views see which points, by point; with_tracks
-    double
-        offset[3]; // what the data's coordinates have over those of cameras and points: reconstruction_settle
+    track_entry *tracks;  // which views see which points, by point; with_tracks
+    double offset[3];     // of the data's coordinates over those of cameras and points: reconstruction_settle
     char *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
     bool is_object;       // every picture has an alpha channel: an object without surroundings
     size_t file_count;
@@ -30,8 +28,8 @@ typedef struct dataset {
 typedef struct dataset_options {
     int downscale; // >= 1: divides the pictures both ways as image_downscale does, and the cameras with them
     float background[3]; // 0..1; blended behind transparent pictures
-    // Whether a picture is wanted; NULL: all are. Others are read only if the data does not give their
-    // size. Called from several threads, when the dataset's view_count is known.
+    // Whether a picture is wanted; NULL: all are. Others are read only if the data does not give their size. Called from
+    // several threads, when view_count is known.
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
     bool keep_alpha;      // false: views have no alpha
@@ -60,17 +58,9 @@ typedef struct dataset_options {
 // dataset_set_near_planes. Fails if there is no view.
 // On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
-// The camera of the picture that image_downscale makes.
-void dataset_downscale_camera(gs_camera *camera, int factor);
-// Sets the near planes of `count` cameras, `stride` bytes apart, by where they are: half the distance from a camera to the
-// next one, in the median of about 500 cameras. Photographs that overlap stand closer to each other than to what they show.
-// The largest distance of a camera from the mean of all bounds it. It is at most a 30th of that, as Gaussians nearer than
-// this are mostly errors, and at least a 100,000th. 0.01 if all cameras are in one place.
-void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count);
 // For dataset_options.wanted: no picture is wanted, only cameras.
 bool dataset_no_picture(size_t index, const char *name, const void *context);
-// Marks every `every`th view as held out, from the first; none if `every` is 0. Does nothing if the data
-// itself has held-out views.
+// Holds out every `every`th view, from the first; none if that is 0. Does nothing if the data itself has such views.
 void dataset_hold_out(dataset *data, size_t every);
 // Fails if the path (NULL: none) leads to one of the data's files. Call it before writing to the path.
 bool dataset_may_write(const dataset *data, const char *path, fault *why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rules for the cameras of a dataset. They are a file of their own as libdistwar_train links them without the readers of
 // pictures.
-#include "dataset.h"
+#include "reconstruction.h"
 #include "lenses.h"
 #include <float.h>
 #include <math.h>

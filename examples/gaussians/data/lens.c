@@ -7,26 +7,14 @@
 #include <string.h>
 
 const lens_parameter lens_parameters[LENS_PARAMETERS] = {
-    {.name = "fx", .offset = offsetof(lens, fx)},
-    {.name = "fy", .offset = offsetof(lens, fy)},
-    {.name = "cx", .offset = offsetof(lens, cx)},
-    {.name = "cy", .offset = offsetof(lens, cy)},
-    {.name = "k1", .offset = offsetof(lens, k1), .distortion = true},
-    {.name = "k2", .offset = offsetof(lens, k2), .distortion = true},
-    {.name = "p1", .offset = offsetof(lens, p1), .distortion = true},
-    {.name = "p2", .offset = offsetof(lens, p2), .distortion = true},
-    {.name = "k3", .offset = offsetof(lens, k3), .distortion = true},
-    {.name = "k4", .offset = offsetof(lens, k4), .distortion = true},
+    {"fx", offsetof(lens, fx), false}, {"fy", offsetof(lens, fy), false}, {"cx", offsetof(lens, cx), false},
+    {"cy", offsetof(lens, cy), false}, {"k1", offsetof(lens, k1), true},  {"k2", offsetof(lens, k2), true},
+    {"p1", offsetof(lens, p1), true},  {"p2", offsetof(lens, p2), true},  {"k3", offsetof(lens, k3), true},
+    {"k4", offsetof(lens, k4), true},
 };
 
-double *lens_value(lens *optics, const lens_parameter *parameter) {
-    return (double *)(void *)((char *)optics + parameter->offset);
-}
-
-static double value_of(const lens *optics, const lens_parameter *parameter) {
-    double value;
-    memcpy(&value, (const char *)optics + parameter->offset, sizeof value);
-    return value;
+double *lens_value(const lens *optics, const lens_parameter *parameter) {
+    return (double *)((uintptr_t)optics + parameter->offset);
 }
 
 const lens_model lens_models[LENS_MODELS] = {
@@ -75,10 +63,6 @@ void lens_model_list(char text[160]) {
             used += (size_t)snprintf(text + used, 160 - used, "%s%s", used ? ", " : "", lens_models[i].name);
 }
 
-static bool side_is_possible(int32_t side) {
-    return side >= 0 && side <= GS_MAX_SIZE;
-}
-
 // Finite as a float too: gs_camera has floats.
 static bool is_float(double value) {
     return isfinite((float)value);
@@ -95,14 +79,6 @@ static void fisheye_distortion(const lens *optics, float k[4]) {
     for (int i = 0; i < 4; i++) k[i] = (float)all[i];
 }
 
-// The distance of the farthest corner of the picture from the principal point, in focal lengths.
-static double farthest_corner(const lens *optics) {
-    const double x = fmax(optics->cx, optics->width - optics->cx) / optics->fx;
-    const double y =
-        fmax(optics->cy, optics->height - optics->cy) / (optics->fy != 0 ? optics->fy : optics->fx);
-    return hypot(x, y);
-}
-
 // A lens with open values is checked when it is complete.
 static bool fisheye_check(const lens *optics, fault *why) {
     const double degree = acos(-1) / 180, enough = 85 * degree;
@@ -110,17 +86,19 @@ static bool fisheye_check(const lens *optics, fault *why) {
     if (optics->width == 0 || optics->height == 0 || isnan(optics->cx) || isnan(optics->cy)) return true;
     float k[4];
     fisheye_distortion(optics, k);
-    const double limit = fisheye_angle_limit(k);
-    if (limit >= enough || fisheye_radius(k, limit) >= farthest_corner(optics)) return true;
-    return fail(
-        why,
-        "the distortion k1, k2, k3, k4 = %g, %g, %g, %g, by which a fisheye's picture folds over %.1f "
-        "degrees off the axis; it must grow up to the picture's corners or to 85 degrees",
-        optics->k1, optics->k2, optics->k3, optics->k4, limit / degree);
+    const double limit = fisheye_angle_limit(k), fy = optics->fy != 0 ? optics->fy : optics->fx;
+    const double x = fmax(optics->cx, optics->width - optics->cx) / optics->fx; // the farthest corner
+    const double y = fmax(optics->cy, optics->height - optics->cy) / fy;
+    if (limit >= enough || fisheye_radius(k, limit) >= hypot(x, y)) return true;
+    return fail(why,
+                "the distortion k1, k2, k3, k4 = %g, %g, %g, %g, by which a fisheye's picture folds over "
+                "%.1f degrees off the axis; it must grow up to the picture's corners or to 85 degrees",
+                optics->k1, optics->k2, optics->k3, optics->k4, limit / degree);
 }
 
 bool lens_check(const lens *optics, fault *why) {
-    if (!side_is_possible(optics->width) || !side_is_possible(optics->height))
+    if (optics->width < 0 || optics->width > GS_MAX_SIZE || optics->height < 0 ||
+        optics->height > GS_MAX_SIZE)
         return fail(why, "images of %d x %d pixels; each side must be 1..%d", optics->width, optics->height,
                     GS_MAX_SIZE);
     if (!focal_is_possible(optics->fx, optics->angle_x, false) ||
@@ -133,9 +111,9 @@ bool lens_check(const lens *optics, fault *why) {
         return fail(why, "the principal point %g, %g; it must be finite", optics->cx, optics->cy);
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];
-        if (parameter->distortion && !is_float(value_of(optics, parameter)))
+        if (parameter->distortion && !is_float(*lens_value(optics, parameter)))
             return fail(why, "the distortion %s = %g; it must be finite", parameter->name,
-                        value_of(optics, parameter));
+                        *lens_value(optics, parameter));
     }
     return !optics->fisheye || fisheye_check(optics, why);
 }
@@ -182,7 +160,7 @@ gs_camera lens_camera(const lens *optics, bool undistort) {
 bool lens_is_ideal(const lens *optics) {
     if (optics->fisheye) return false;
     for (int i = 0; i < LENS_PARAMETERS; i++)
-        if (lens_parameters[i].distortion && value_of(optics, &lens_parameters[i]) != 0) return false;
+        if (lens_parameters[i].distortion && *lens_value(optics, &lens_parameters[i]) != 0) return false;
     return true;
 }
 
@@ -207,8 +185,7 @@ static double fold(const lens *optics) {
     return low;
 }
 
-// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN
-// becomes 0.
+// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN becomes 0.
 typedef struct between {
     int first, second;
     float weight; // of the second
@@ -248,13 +225,6 @@ static void distort_by_brown(const distortion *d, double x, double y, double out
     out[1] = y * factor + 2 * p2 * x * y + p1 * (square + 2 * y * y);
 }
 
-static distortion distortion_of(const lens *optics) {
-    distortion d = {.optics = optics};
-    fisheye_distortion(optics, d.k);
-    d.limit = optics->fisheye ? fisheye_angle_limit(d.k) : fold(optics);
-    return d;
-}
-
 static inline float value_at(bool bytes, const void *from, size_t i) {
     return bytes ? (float)((const uint8_t *)from)[i] : ((const float *)from)[i];
 }
@@ -264,9 +234,13 @@ static inline float value_at(bool bytes, const void *from, size_t i) {
 static inline __attribute__((always_inline)) void undistort(const lens *optics, int width, int height,
                                                             size_t channels, bool bytes, const void *from,
                                                             void *to) {
-    const distortion d = distortion_of(optics);
+    distortion d = {.optics = optics};
+    fisheye_distortion(optics, d.k);
+    d.limit = optics->fisheye ? fisheye_angle_limit(d.k) : fold(optics);
     const size_t row = channels * (size_t)width;
     size_t at = 0;
+    // (x, y): the ray of a pixel of the pinhole; `place`: where the lens maps it, in focal lengths. The value is mixed
+    // of the four around it.
     for (int j = 0; j < height; j++)
         for (int i = 0; i < width; i++) {
             const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;

@@ -35,12 +35,13 @@ typedef struct lens_parameter {
 enum { LENS_PARAMETERS = 10 };
 extern const lens_parameter lens_parameters[LENS_PARAMETERS];
 
-double *lens_value(lens *optics, const lens_parameter *parameter);
+// In the lens, for its owner to change.
+double *lens_value(const lens *optics, const lens_parameter *parameter);
 
 // The lenses by COLMAP's numbers (4.2) and names, which transforms.json has too.
 typedef struct lens_model {
-    const char *name,
-        *parameters; // names of lens_parameters in COLMAP's order, where f is fx and fy; NULL: cannot be read
+    const char *name;
+    const char *parameters; // of lens_parameters, in COLMAP's order; f: fx and fy; NULL: cannot be read
     bool fisheye;
     int count; // of parameters
 } lens_model;
@@ -69,14 +70,13 @@ gs_camera lens_pinhole(const lens *optics);
 gs_camera lens_camera(const lens *optics, bool undistort);
 bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 
-// Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size,
-// focal lengths and principal point would have taken. Each pixel is sampled bilinearly where the lens maps
-// it. Where that is outside the photograph, the border is repeated: black would be a strong edge that is
-// not in the world, and training would reconstruct it. For the same reason the ring where the lens begins
-// to fold the picture over (where r times its radial factor stops growing) is repeated beyond it. Of a fisheye
-// the middle keeps its resolution, and what is far off the axis is lost: at the border of the pinhole's
-// picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
-// 50 ns per pixel.
+// Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size, focal lengths
+// and principal point would have taken. Each pixel is sampled bilinearly where the lens maps it. Where that is outside
+// the photograph, the border is repeated: black would be a strong edge that is not in the world, and training would
+// reconstruct it. For the same reason the ring where the lens begins to fold the picture over (where r times its radial
+// factor stops growing) is repeated beyond it. Of a fisheye the middle keeps its resolution, and what is far off the
+// axis is lost: at the border of the pinhole's picture, half a width w from the middle, the angle is atan(w / fx)
+// instead of about w / fx. Cost: about 50 ns per pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
 // Undistorts a map of the lens's size. A value that is made of a NaN becomes NaN.
 bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why);

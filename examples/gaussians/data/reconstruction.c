@@ -53,10 +53,10 @@ bool rotation_of(double m[9], double *scale, fault *why) {
     *scale = skew <= tolerance ? 1 : cbrt(determinant);
     for (int i = 0; i < 9; i++) one[i] = m[i] / *scale;
     if (!(determinant > 0) || !(skewness(one) <= tolerance))
-        return fail(
-            why,
-            "not a rotation: M^T M differs from 1 by up to %g (%g is tolerated), and its determinant is %g",
-            skew, tolerance, determinant);
+        return fail(why,
+                    "not a rotation: M^T M differs from 1 by up to %g (%g is tolerated), and its "
+                    "determinant is %g",
+                    skew, tolerance, determinant);
     nearest_rotation(one);
     memcpy(m, one, sizeof one);
     return true;
@@ -172,14 +172,6 @@ static bool find_picture(const char *folder, const char *name, char found[PATH_R
 
 // ---- the rules
 
-// How many views have a picture in the folder; at most `enough` are looked for in vain.
-static size_t pictures_in(const reconstruction *r, const char *folder) {
-    size_t count = 0;
-    char found[PATH_ROOM];
-    for (size_t i = 0; i < r->view_count; i++) count += find_picture(folder, r->views[i].name, found);
-    return count;
-}
-
 // Moves a view to the front of those that stay, or lets it go.
 static void keep_view(reconstruction *r, size_t i, size_t *kept, bool stays) {
     const dataset_view view = r->views[i];
@@ -212,14 +204,15 @@ static bool skip_missing(reconstruction *r, const char *folder, const char *pict
 static bool find_pictures(reconstruction *r, const char *folder, bool cameras_only, fault *why) {
     static const char *const folders[] = {"", "images", "", "input", "images_2", "images_4", "images_8"};
     size_t most = 0;
-    char path[PATH_ROOM], best[PATH_ROOM];
+    char path[PATH_ROOM], best[PATH_ROOM], found[PATH_ROOM];
     tally heic = {0};
     const char *pictures = r->in_images ? "images" : "";
     snprintf(best, sizeof best, "%s", folder);
     for (size_t i = r->in_images; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
         snprintf(path, sizeof path, "%s%s%s", folder, *folders[i] ? "/" : "",
                  folders[i]); // too long: has none
-        const size_t count = pictures_in(r, path);
+        size_t count = 0;
+        for (size_t k = 0; k < r->view_count; k++) count += find_picture(path, r->views[k].name, found);
         if (count <= most) continue;
         most = count;
         pictures = folders[i];
@@ -230,17 +223,15 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
     for (size_t i = 0; i < r->view_count; i++)
         if (picture_is_heic(r->views[i].name)) tally_add(&heic, r->views[i].name);
     if (most == 0 && heic.count > 0)
-        return fail(
-            why,
-            "%s: %zu of %zu images are HEIC (the first: '%s'), which cannot be read: make JPEGs of the same "
-            "names of them, as by `magick mogrify -format jpg *.heic`",
-            folder, heic.count, r->view_count, heic.first);
+        return fail(why,
+                    "%s: %zu of %zu images are HEIC (the first: '%s'), which cannot be read: make JPEGs of "
+                    "the same names of them, as by `magick mogrify -format jpg *.heic`",
+                    folder, heic.count, r->view_count, heic.first);
     if (most == 0)
-        return fail(
-            why,
-            "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its images, input, "
-            "images_2, images_4 or images_8",
-            r->file, r->view_count, r->views->name, folder);
+        return fail(why,
+                    "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its "
+                    "images, input, images_2, images_4 or images_8",
+                    r->file, r->view_count, r->views->name, folder);
     if (strcmp(pictures, r->in_images ? "images" : "") != 0)
         fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
                 best);
@@ -328,6 +319,7 @@ static bool settle_tracks(reconstruction *r, fault *why) {
 // Map coordinates have seven digits before the point, as many as floats have in all: where the cameras are farther from
 // the origin than 256 times their spread, the origin moves to a round place among them.
 static void move_origin(reconstruction *r, const char *folder) {
+    // The first pass finds the mean of the cameras' centres, -R^T t, the second the largest distance from it.
     double middle[3] = {0}, spread = 0, far = 0;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->view_count; i++) {
@@ -351,11 +343,10 @@ static void move_origin(reconstruction *r, const char *folder) {
             r->views[i].translation[k / 3] += r->views[i].rotation[k] * r->offset[k % 3];
     for (size_t i = 0; i < r->point_count; i++)
         for (int k = 0; k < 3; k++) r->points[i].place[k] -= r->offset[k];
-    fprintf(
-        stderr,
-        "dsplat: %s: far from the origin: coordinates are taken from %.15g, %.15g, %.15g, which a .ply of the scene "
-        "says\n",
-        folder, r->offset[0], r->offset[1], r->offset[2]);
+    fprintf(stderr,
+            "dsplat: %s: far from the origin: coordinates are taken from %.15g, %.15g, %.15g, which a .ply "
+            "of the scene says\n",
+            folder, r->offset[0], r->offset[1], r->offset[2]);
 }
 
 bool reconstruction_settle(reconstruction *r, const char *folder, bool cameras_only, fault *why) {

@@ -47,10 +47,9 @@ typedef struct tally {
 } tally;
 
 typedef struct reconstruction {
-    char file[PATH_ROOM]; // that lists the views, for messages
-    bool in_images;       // the pictures lie in images/ rather than in the folder of the data
-    char pictures
-        [PATH_ROOM]; // their folder, inside that of the data; "": that itself. Set by reconstruction_settle
+    char file[PATH_ROOM];     // that lists the views, for messages
+    bool in_images;           // the pictures lie in images/ rather than in the folder of the data
+    char pictures[PATH_ROOM]; // their folder inside the data's; "": that itself. Of reconstruction_settle
     size_t view_count, view_room;
     dataset_view *views;
     size_t point_count, point_room;
@@ -59,9 +58,8 @@ typedef struct reconstruction {
     bool with_tracks;  // asks a reader for tracks
     size_t track_count, track_room;
     track_entry *tracks; // by point
-    double offset
-        [3]; // of the data's coordinates over those of the views and points; 0 before reconstruction_settle
-    tally scaled; // rotations with a scale that was divided out
+    double offset[3];    // of the data's coordinates over the views' and points'. Of reconstruction_settle
+    tally scaled;        // rotations with a scale that was divided out
 } reconstruction;
 
 // Where a record begins, for messages: "FILE: at line 3: ", or with the unit "frames" "FILE: frames[3]: ".
@@ -73,8 +71,7 @@ typedef struct record_place {
 // fail() with the place before the text
 bool fail_at(fault *why, const record_place *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-// Counts one more.
-void tally_add(tally *t, const char *name);
+void tally_add(tally *t, const char *name); // counts one more
 // Prints "dsplat: PATH: COUNT of ALL ...", of a count of 0 nothing.
 void tally_say(const tally *t, const char *path, size_t all, const char *what);
 
@@ -104,13 +101,24 @@ bool reconstruction_add_point(reconstruction *r, const record_place *place, cons
 bool reconstruction_settle(reconstruction *r, const char *folder, bool cameras_only, fault *why);
 void reconstruction_close(reconstruction *r); // harmless on {0} and twice
 
+// ---- cameras of pictures
+
+// The camera of the picture that image_downscale makes.
+void dataset_downscale_camera(gs_camera *camera, int factor);
+// Sets the near planes of `count` cameras, `stride` bytes apart, by where they are: half the distance from a camera to the
+// next one, in the median of about 500 cameras. Photographs that overlap stand closer to each other than to what they show.
+// The largest distance of a camera from the mean of all bounds it. It is at most a 30th of that, as Gaussians nearer than
+// this are mostly errors, and at least a 100,000th. 0.01 if all cameras are in one place.
+void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count);
+
+// ---- files of pictures
+
 // Finds a file that belongs to a picture by its name, a mask or a depth map: NAME and the suffix (a.jpg.png, as COLMAP
 // has it), or NAME with the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
 bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
                        char path[PATH_ROOM]);
-bool picture_is_heic(const char *name); // by its suffix
-// Whether "folder/name" is a file.
-bool is_file_in(const char *folder, const char *name);
+bool picture_is_heic(const char *name);                // by its suffix
+bool is_file_in(const char *folder, const char *name); // whether "folder/name" is a file
 
 // ---- readers
 

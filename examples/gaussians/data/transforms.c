@@ -3,6 +3,7 @@
 #include "files/input_file.h"
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,19 @@ typedef struct json_place {
     const char *path; // of the file
     char field[32];   // of the object, with a dot: "frames[3]."; empty: the document itself
     const json_t *object;
+    fault *why;
 } json_place;
+
+// "FILE: frames[3].KEY: ..."
+static bool __attribute__((format(printf, 3, 4)))
+refuse(const json_place *place, const char *key, const char *format, ...) {
+    char text[sizeof place->why->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return fail(place->why, "%s: %s%s: %s", place->path, place->field, key, text);
+}
 
 // Reads the whole document; freed by json_decref. Refuses, with line, column and byte: anything but one JSON object,
 // duplicate keys, numbers that overflow, nesting deeper than 2048 (jansson's limit). All numbers are reals. Memory: a few
@@ -24,165 +37,145 @@ static json_t *json_read(const char *path, fault *why) {
     if (!input_file_open(&file, path, why)) return NULL;
     json_error_t error;
     char mark[3]; // of UTF-8, as editors on Windows write it
-    if (fread(mark, 1, sizeof mark, file.stream) != sizeof mark ||
-        memcmp(mark, "\xef\xbb\xbf", sizeof mark) != 0)
-        rewind(file.stream);
-    json_t *document = json_loadf(file.stream, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-    if (!input_file_check(&file, "JSON", why)) {
-        json_decref(document);
-        document = NULL;
-    } else if (!document) {
-        fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column, error.position,
-             error.text);
-    } else if (!json_is_object(document)) {
-        fail(why, "%s: at byte 0: not an object", path);
-        json_decref(document);
-        document = NULL;
-    }
+    const bool marked = fread(mark, 1, sizeof mark, file.stream) == sizeof mark &&
+                        memcmp(mark, "\xef\xbb\xbf", sizeof mark) == 0;
+    json_t *document = NULL;
+    bool done = input_file_check(&file, "JSON", why); // before rewind, which forgets errors
+    if (!marked) rewind(file.stream);
+    if (done) document = json_loadf(file.stream, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+    done = done && input_file_check(&file, "JSON", why);
+    if (done && !document)
+        done = fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column,
+                    error.position, error.text);
+    done = done && (json_is_object(document) || fail(why, "%s: at byte 0: not an object", path));
     input_file_close(&file);
-    return document;
+    if (done) return document;
+    json_decref(document);
+    return NULL;
 }
 
 // If the key is absent, *out is unchanged. Fails if the value has another type.
-static bool json_get_real(const json_place *place, const char *key, double *out, fault *why) {
-    const json_t *value = json_object_get(place->object, key);
-    if (!value) return true;
-    if (!json_is_real(value)) return fail(why, "%s: %s%s: must be a number", place->path, place->field, key);
-    *out = json_real_value(value);
+static bool get_real(const json_place *place, const char *key, double *out) {
+    const json_t *const value = json_object_get(place->object, key);
+    if (value && !json_is_real(value)) return refuse(place, key, "must be a number");
+    if (value) *out = json_real_value(value);
     return true;
 }
 
-static bool json_get_text(const json_place *place, const char *key, const char **out, fault *why) {
-    const json_t *value = json_object_get(place->object, key);
-    if (!value) return true;
-    if (!json_is_string(value))
-        return fail(why, "%s: %s%s: must be a string", place->path, place->field, key);
-    *out = json_string_value(value);
-    return true;
-}
-
-// The value must be an array of `rows` arrays of `columns` finite numbers.
-static bool json_get_matrix(const json_place *place, const char *key, int rows, int columns, double *out,
-                            fault *why) {
-    const json_t *matrix = json_object_get(place->object, key);
-    if (!json_is_array(matrix) || json_array_size(matrix) != (size_t)rows)
-        return fail(why, "%s: %s%s: must be an array of %d rows", place->path, place->field, key, rows);
-    for (int r = 0; r < rows; r++) {
-        const json_t *row = json_array_get(matrix, (size_t)r);
-        if (!json_is_array(row) || json_array_size(row) != (size_t)columns)
-            return fail(why, "%s: %s%s[%d]: must be an array of %d numbers", place->path, place->field, key,
-                        r, columns);
-        for (int c = 0; c < columns; c++) {
-            const json_t *value = json_array_get(row, (size_t)c);
-            if (!json_is_real(value))
-                return fail(why, "%s: %s%s[%d][%d]: must be a number", place->path, place->field, key, r, c);
-            out[r * columns + c] = json_real_value(value);
-        }
-    }
+static bool get_text(const json_place *place, const char *key, const char **out) {
+    const json_t *const value = json_object_get(place->object, key);
+    if (value && !json_is_string(value)) return refuse(place, key, "must be a string");
+    if (value) *out = json_string_value(value);
     return true;
 }
 
 // ---- frames
 
 static bool read_focal(const json_place *place, const char *pixels, const char *angle, double *focal,
-                       double *view_angle, fault *why) {
+                       double *view_angle) {
     double of_this[2] = {0, 0};
-    const bool has_pixels = json_object_get(place->object, pixels) != NULL;
-    const bool has_angle = json_object_get(place->object, angle) != NULL;
-    if (!json_get_real(place, pixels, &of_this[0], why) || !json_get_real(place, angle, &of_this[1], why))
-        return false;
-    if (has_pixels && !(of_this[0] > 0))
-        return fail(why, "%s: %s%s: %g; must be above 0", place->path, place->field, pixels, of_this[0]);
-    if (!has_pixels && has_angle && !(of_this[1] > 0))
-        return fail(why, "%s: %s%s: %g; must be above 0", place->path, place->field, angle, of_this[1]);
-    if (has_pixels || has_angle) *focal = of_this[0], *view_angle = of_this[1];
-    return true;
+    const bool has_pixels = json_object_get(place->object, pixels); // they take precedence
+    const char *const used = has_pixels ? pixels : angle;
+    if (!get_real(place, pixels, &of_this[0]) || !get_real(place, angle, &of_this[1])) return false;
+    if (!json_object_get(place->object, used)) return true;
+    *focal = of_this[0], *view_angle = of_this[1];
+    const double value = of_this[!has_pixels];
+    return value > 0 || refuse(place, used, "%g; must be above 0", value);
 }
 
-static bool read_side(const json_place *place, const char *key, int32_t *out, fault *why) {
+static bool read_side(const json_place *place, const char *key, int32_t *out) {
     double value = *out;
     if (!json_object_get(place->object, key)) return true;
-    if (!json_get_real(place, key, &value, why)) return false;
+    if (!get_real(place, key, &value)) return false;
     if (!(value >= 1 && value <= GS_MAX_SIZE && value == floor(value)))
-        return fail(why, "%s: %s%s: %g; must be a whole number, 1..%d", place->path, place->field, key, value,
-                    GS_MAX_SIZE);
+        return refuse(place, key, "%g; must be a whole number, 1..%d", value, GS_MAX_SIZE);
     *out = (int32_t)value;
     return true;
 }
 
 // Reads which model the lens has, and refuses distortions that are of another.
-static bool read_model(const json_place *place, lens *optics, fault *why) {
-    static const char *const names[] = {"p1", "p2", "k5",
-                                        "k6"}; // no fisheye has the first two, no lens the others
+static bool read_model(const json_place *place, lens *optics) {
+    // No fisheye has the first two, no lens the others.
+    static const char *const names[] = {"p1", "p2", "k5", "k6"};
     const char *model = NULL;
-    if (!json_get_text(place, "camera_model", &model, why)) return false;
+    if (!get_text(place, "camera_model", &model)) return false;
     if (model) {
         const lens_model *const known = lens_model_find(model);
         if (!known || known->count == 0)
-            return fail(why, "%s: %scamera_model: the lens '%.40s' cannot be read", place->path, place->field,
-                        model);
+            return refuse(place, "camera_model", "the lens '%.40s' cannot be read", model);
         optics->fisheye = known->fisheye;
     }
     if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
     for (int i = optics->fisheye ? 0 : 2; i < 4; i++) {
         double value = i == 0 ? optics->p1 : i == 1 ? optics->p2 : 0;
-        if (i >= 2 && !json_get_real(place, names[i], &value, why)) return false;
+        if (i >= 2 && !get_real(place, names[i], &value)) return false;
         if (value != 0)
-            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
-                        place->field, names[i], value);
+            return refuse(place, names[i], "%g; this distortion cannot be read, so it must be 0", value);
     }
     return true;
 }
 
 // Values of this object replace those that the lens has.
-static bool read_lens(const json_place *place, lens *optics, fault *why) {
+static bool read_lens(const json_place *place, lens *optics) {
     for (int i = 0; i < LENS_PARAMETERS; i++) {
-        const lens_parameter *parameter = &lens_parameters[i];
+        const lens_parameter *const parameter = &lens_parameters[i];
         const bool focal = parameter->name[0] == 'f'; // named fl_x and fl_y here, see below
-        if (!focal && !json_get_real(place, parameter->name, lens_value(optics, parameter), why))
-            return false;
+        if (!focal && !get_real(place, parameter->name, lens_value(optics, parameter))) return false;
     }
-    return read_model(place, optics, why) && read_side(place, "w", &optics->width, why) &&
-           read_side(place, "h", &optics->height, why) &&
-           read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x, why) &&
-           read_focal(place, "fl_y", "camera_angle_y", &optics->fy, &optics->angle_y, why);
+    return read_model(place, optics) && read_side(place, "w", &optics->width) &&
+           read_side(place, "h", &optics->height) &&
+           read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x) &&
+           read_focal(place, "fl_y", "camera_angle_y", &optics->fy, &optics->angle_y);
+}
+
+// The transform_matrix: four rows of four numbers, the last 0 0 0 1.
+static bool read_matrix(const json_place *place, double m[16]) {
+    char key[32] = "transform_matrix";
+    const json_t *const matrix = json_object_get(place->object, key);
+    if (!json_is_array(matrix) || json_array_size(matrix) != 4)
+        return refuse(place, key, "must be an array of 4 rows");
+    for (size_t i = 0; i < 16; i++) {
+        const json_t *const row = json_array_get(matrix, i / 4), *const value = json_array_get(row, i % 4);
+        snprintf(key, sizeof key, "transform_matrix[%zu]", i / 4);
+        if (!json_is_array(row) || json_array_size(row) != 4)
+            return refuse(place, key, "must be an array of 4 numbers");
+        snprintf(key, sizeof key, "transform_matrix[%zu][%zu]", i / 4, i % 4);
+        if (!json_is_real(value)) return refuse(place, key, "must be a number");
+        m[i] = json_real_value(value);
+    }
+    for (int k = 0; k < 4; k++)
+        if (!(fabs(m[12 + k] - (k == 3)) <= 1e-6))
+            return refuse(place, "transform_matrix", "the last row is %g %g %g %g; it must be 0 0 0 1", m[12],
+                          m[13], m[14], m[15]);
+    return true;
 }
 
 // To world-to-camera, with y down and z forward.
-static bool read_pose(const json_place *place, const char *name, reconstruction *out, dataset_view *view,
-                      fault *why) {
-    double m[16];
-    if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
-    for (int i = 0; i < 4; i++)
-        if (!(fabs(m[12 + i] - (i == 3)) <= 1e-6))
-            return fail(why, "%s: %stransform_matrix: the last row is %g %g %g %g; it must be 0 0 0 1",
-                        place->path, place->field, m[12], m[13], m[14], m[15]);
-    double turn[9], scale;
-    fault reason;
-    for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
-    if (!rotation_of(turn, &scale, &reason))
-        return fail(why, "%s: %stransform_matrix: %s", place->path, place->field, reason.text);
-    if (scale != 1) tally_add(&out->scaled, name);
+static bool read_pose(const json_place *place, const char *name, reconstruction *out, dataset_view *view) {
     static const double flip[3] = {1, -1, -1};
+    double m[16], turn[9], scale;
+    fault reason;
+    if (!read_matrix(place, m)) return false;
+    for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
+    if (!rotation_of(turn, &scale, &reason)) return refuse(place, "transform_matrix", "%s", reason.text);
+    if (scale != 1) tally_add(&out->scaled, name);
     for (int row = 0; row < 3; row++) {
-        double translation = 0;
+        view->translation[row] = 0;
         for (int axis = 0; axis < 3; axis++) {
             const double entry = flip[row] * turn[3 * axis + row]; // the inverse is the transpose
             view->rotation[3 * row + axis] = entry;
-            translation -= entry * m[4 * axis + 3];
+            view->translation[row] -= entry * m[4 * axis + 3];
         }
-        view->translation[row] = translation;
     }
     return true;
 }
 
 // A path in the folder of the data, or NULL if there is no such key.
-static bool read_path(const json_place *place, const char *key, const char **out, fault *why) {
-    if (!json_get_text(place, key, out, why)) return false;
+static bool read_path(const json_place *place, const char *key, const char **out) {
+    if (!get_text(place, key, out)) return false;
     while (*out && strncmp(*out, "./", 2) == 0) *out += 2;
     return !*out || path_stays_inside(*out) ||
-           fail(why, "%s: %s%s: '%.200s' is empty or leaves the folder", place->path, place->field, key,
-                *out);
+           refuse(place, key, "'%.200s' is empty or leaves the folder", *out);
 }
 
 // nerfstudio's lists of a split: whether the document's list has the name.
@@ -198,48 +191,46 @@ static bool is_listed(const json_t *document, const char *list, const char *name
 }
 
 static bool read_frame(const json_place *place, uint64_t number, const lens *common, const json_t *document,
-                       bool held_out, reconstruction *out, fault *why) {
+                       bool held_out, reconstruction *out) {
     dataset_view view = {.optics = *common};
     const record_place record = {place->path, "frames", number};
     const char *name = NULL, *mask = NULL;
-    if (!json_is_object(place->object)) return fail_at(why, &record, "must be an object");
-    if (!read_path(place, "file_path", &name, why) || !read_path(place, "mask_path", &mask, why))
-        return false;
-    if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
+    if (!json_is_object(place->object)) return fail_at(place->why, &record, "must be an object");
+    if (!read_path(place, "file_path", &name) || !read_path(place, "mask_path", &mask)) return false;
+    if (!name) return refuse(place, "file_path", "is missing");
     view.mask_path = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
     view.held_out =
         held_out || is_listed(document, "test_filenames", name) || is_listed(document, "val_filenames", name);
-    if (!read_lens(place, &view.optics, why) || !read_pose(place, name, out, &view, why)) return false;
+    if (!read_lens(place, &view.optics) || !read_pose(place, name, out, &view)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
-        return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);
-    return reconstruction_add_view(out, &record, name, &view, why);
+        return refuse(place, "fl_x", "is missing, and so is camera_angle_x");
+    return reconstruction_add_view(out, &record, name, &view, place->why);
 }
 
 // The points that the document names, unless another one has named some.
-static bool read_points(const json_place *place, const char *folder, reconstruction *out, fault *why) {
+static bool read_points(const json_place *place, const char *folder, reconstruction *out) {
     const char *name = NULL;
     char path[PATH_ROOM];
-    if (!read_path(place, "ply_file_path", &name, why)) return false;
-    if (!name || out->points_file) return true;
-    if (!path_join(path, folder, name, why)) return false;
-    out->points_file = strdup(path);
-    if (!out->points_file) return fail(why, "%s: no memory for '%s'", place->path, name);
     fault reason;
-    return ply_read_points(path, out, &reason) ||
-           fail(why, "%s: ply_file_path: %s", place->path, reason.text);
+    if (!read_path(place, "ply_file_path", &name)) return false;
+    if (!name || out->points_file) return true;
+    if (!path_join(path, folder, name, place->why)) return false;
+    out->points_file = strdup(path);
+    if (!out->points_file) return fail(place->why, "%s: no memory for '%s'", place->path, name);
+    return ply_read_points(path, out, &reason) || refuse(place, "ply_file_path", "%s", reason.text);
 }
 
 static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,
                           reconstruction *out, fault *why) {
-    json_place place = {.path = path, .object = document};
+    json_place place = {path, "", document, why};
     lens common = {.cx = NAN, .cy = NAN};
-    if (!read_lens(&place, &common, why) || !read_points(&place, folder, out, why)) return false;
-    const json_t *frames = json_object_get(document, "frames");
-    if (!json_is_array(frames)) return fail(why, "%s: frames: must be an array", path);
+    if (!read_lens(&place, &common) || !read_points(&place, folder, out)) return false;
+    const json_t *const frames = json_object_get(document, "frames");
+    if (!json_is_array(frames)) return refuse(&place, "frames", "must be an array");
     for (size_t i = 0; i < json_array_size(frames); i++) {
         place.object = json_array_get(frames, i);
         snprintf(place.field, sizeof place.field, "frames[%zu].", i);
-        if (!read_frame(&place, i, &common, document, held_out, out, why)) return false;
+        if (!read_frame(&place, i, &common, document, held_out, out)) return false;
     }
     return true;
 }
@@ -274,13 +265,12 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why) {
 // ---- writing
 
 static void put_lens(json_writer *json, const lens *optics) {
-    lens copy = *optics;
     json_put_integer(json, "w", optics->width);
     json_put_integer(json, "h", optics->height);
     if (optics->fisheye) json_put_boolean(json, "is_fisheye", true);
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];
-        const double value = *lens_value(&copy, parameter);
+        const double value = *lens_value(optics, parameter);
         if (parameter->name[0] == 'f') { // fx is named fl_x here
             const char name[] = {'f', 'l', '_', parameter->name[1], '\0'};
             json_put_number(json, name, value);

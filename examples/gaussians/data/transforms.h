@@ -27,7 +27,8 @@ bool transforms_are_in(const char *folder);
 // the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
 // ...) are ignored.
 //
-// Refused: distortions other than 0 that the lens does not have (k5, k6; of a fisheye p1, p2 too), any other camera_model, a last row other than 0 0 0 1, and what reconstruction_add_view refuses.
+// Refused: distortions other than 0 that the lens does not have (k5, k6; of a fisheye p1, p2 too), any other
+// camera_model, a last row other than 0 0 0 1, and what reconstruction_add_view refuses.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
 // Writes a transforms.json with the lens of each photograph, which is complete, in its frame: completely or not at all,

@@ -24,6 +24,16 @@ class Dataset : public Data {
         const image &picture = got.views[i].picture;
         EXPECT_TRUE(picture.width == width && picture.height == height && picture.channels == 3);
     }
+    // Loads, and finds the same cameras without pictures.
+    void load_both(int downscale) {
+        dataset_options options = options_of(downscale);
+        options.wanted = dataset_no_picture;
+        ASSERT_TRUE(load(options)) << why.text;
+        ASSERT_TRUE(got.view_count == 2 && !got.views[0].picture.pixels && !got.views[1].picture.pixels);
+        const gs_camera alone[] = {got.views[0].camera, got.views[1].camera};
+        ASSERT_TRUE(load(downscale)) << why.text;
+        for (size_t i = 0; i < 2; i++) EXPECT_EQ(memcmp(&alone[i], &got.views[i].camera, sizeof alone[i]), 0);
+    }
     bool may_write(const std::string &name) { return dataset_may_write(&got, (folder / name).c_str(), &why); }
 };
 
@@ -36,7 +46,7 @@ float ramp(int x, int y) {
 
 TEST_F(Dataset, LoadsPicturesByName) {
     write_all();
-    ASSERT_TRUE(load(1)) << why.text;
+    load_both(1);
     EXPECT_EQ(names(), (texts{"a.png", "b.png"}));
     expect_size(0, 7, 5);
     expect_camera(0, {7, 5, 9, 8, 3, 2});
@@ -50,33 +60,17 @@ TEST_F(Dataset, LoadsPicturesByName) {
 
 TEST_F(Dataset, ScalesCamerasWithPictures) {
     write_all();
-    ASSERT_TRUE(load(2)) << why.text;
+    load_both(2);
     expect_size(0, 3, 2); // 7 x 5: the last column and row are cut off
     expect_camera(0, {3, 2, 4.5, 4, 1.5, 1});
     expect_camera(1, {4, 3, 5, 5.5, 2.25, 1.625});
     expect_values(got.views[0].picture.pixels, {41, 5}); // of 40 and 41, halves upward; of 0 and 10
     EXPECT_EQ(got.views[0].picture.pixels[3 * (3 * 1 + 2) + 1], 25);
-    ASSERT_TRUE(load(6)) << why.text;
+    load_both(6);
     expect_size(0, 1, 1); // of 5 rows
     expect_camera(0, {1, 1, 9.0 / 6, 8.0 / 5, 3.0 / 6, 2.0 / 5});
     EXPECT_EQ(got.views[0].picture.pixels[1], 20); // of 0, 10, ... 40
     EXPECT_FALSE(load(0) || load(-2));
-}
-
-TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
-    write_all();
-    for (int downscale : {1, 2, 6}) {
-        ASSERT_TRUE(load(downscale)) << why.text;
-        const texts all = names();
-        const gs_camera a = got.views[0].camera, b = got.views[1].camera;
-        dataset_options options = options_of(downscale);
-        options.wanted = dataset_no_picture;
-        ASSERT_TRUE(load(options)) << why.text;
-        EXPECT_EQ(names(), all);
-        EXPECT_EQ(memcmp(&a, &got.views[0].camera, sizeof a), 0);
-        EXPECT_EQ(memcmp(&b, &got.views[1].camera, sizeof b), 0);
-        EXPECT_TRUE(!got.views[0].picture.pixels && !got.views[1].picture.pixels);
-    }
 }
 
 TEST_F(Dataset, ReadsPointsBesideTransforms) {
@@ -147,30 +141,6 @@ TEST_F(Dataset, PutsTransparentPicturesOnABackground) {
     expect_values(got.views[0].picture.pixels, {255, 128, 0});
     // 28.9 + 255 * 95 / 255, 25.1 + 127.5 * 95 / 255 = 72.6
     expect_values(got.views[0].picture.pixels + 3 * (7 * 4 + 6), {124, 73});
-}
-
-TEST_F(Dataset, HoldsOutEveryNthView) {
-    write_all();
-    ASSERT_TRUE(load(1)) << why.text;
-    dataset_hold_out(&got, 0);
-    EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
-    dataset_hold_out(&got, 2);
-    EXPECT_TRUE(got.views[0].held_out && !got.views[1].held_out);
-    dataset_hold_out(&got, 1); // is the data's own choice by now
-    EXPECT_FALSE(got.views[1].held_out);
-}
-
-TEST_F(Dataset, LoadsManyPictures) {
-    images.clear();
-    for (int i = 0; i < 50; i++) {
-        images.push_back({"picture" + std::to_string(100 - i) + ".png", 1, {1, 0, 0, 0}, {0, 0, 0}, 0});
-        write_ramp(images.back().name, 8, 6, 100 - i);
-    }
-    write_model();
-    ASSERT_TRUE(load(1)) << why.text;
-    ASSERT_EQ(got.view_count, 50u);
-    EXPECT_STREQ(got.views[0].name, "picture100.png");
-    for (size_t i = 1; i < 50; i++) EXPECT_EQ(got.views[i].picture.pixels[2], 50 + i) << i;
 }
 
 TEST_F(Dataset, KnowsItsFiles) {
@@ -379,27 +349,20 @@ TEST_F(Dataset, ReadsDepthMapsOfTheViewsThatAreAskedFor) {
     EXPECT_TRUE(contains(why, "a.png")) << why.text;
 }
 
-TEST_F(Dataset, DownscalesDepthMapsWithTheirPictures) {
+// As the picture, whose red channel is a ramp too. Means of blocks; the last column and row are cut off.
+TEST_F(Dataset, UndistortsAndDownscalesDepthMaps) {
+    cameras[0].model = 4;
+    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0.02, 0};
     write_all();
     write_depth("a.pfm", 7, 5, [](int x, int y) {
         return x == 6 && y == 0 ? NAN : x == 3 && y == 1 ? INFINITY : ramp(x, y);
     });
-    write_depth("b.pfm", 8, 6, ramp);
+    write_depth("b.pfm", 8, 6, [](int x, int) { return float(20 + x); });
     ASSERT_TRUE(load(2) && load_depth(2)) << why.text;
-    const float *a = got.views[0].depth; // 3 x 2; the last column and row are cut off
+    const float *const a = got.views[0].depth; // 3 x 2
     EXPECT_FLOAT_EQ(a[0], ramp(0, 0) + 0.125f + 1);
     EXPECT_TRUE(std::isnan(a[1])); // made of an infinity
     EXPECT_FLOAT_EQ(a[3 + 2], ramp(4, 2) + 0.125f + 1);
-    EXPECT_FLOAT_EQ(got.views[1].depth[4 * 2 + 3], ramp(6, 4) + 0.125f + 1);
-}
-
-// As the picture: the red channel of the pictures is a ramp too.
-TEST_F(Dataset, UndistortsDepthMapsWithTheirPictures) {
-    cameras[0].model = 4;
-    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0.02, 0};
-    write_all();
-    write_depth("a.pfm", 7, 5, ramp);
-    write_depth("b.pfm", 8, 6, [](int x, int) { return float(20 + x); });
     ASSERT_TRUE(load(1) && load_depth(1)) << why.text;
     int moved = 0;
     for (int i = 0; i < 48; i++) {
@@ -413,27 +376,26 @@ TEST_F(Dataset, UndistortsDepthMapsWithTheirPictures) {
 // Pictures, masks, alpha and depth that memory does not hold lie in a file, with the same values.
 TEST_F(Dataset, MorePicturesThanMemoryHolds) {
     write_all(4);
-    write_mask("a.png", 7, 5, [](int x, int) { return x < 3 ? 0 : 255; });
-    write_mask("b.png", 8, 6, [](int x, int) { return x < 3 ? 0 : 255; });
-    write_depth("a.pfm", 7, 5, ramp);
-    write_depth("b.pfm", 8, 6, ramp);
+    for (const std::string name : {"a", "b"}) {
+        const int width = name == "a" ? 7 : 8, height = width - 2;
+        write_mask(name + ".png", width, height, [](int x, int) { return x < 3 ? 0 : 255; });
+        write_depth(name + ".pfm", width, height, ramp);
+    }
     dataset_options options = options_of(1);
     options.keep_alpha = true;
     const auto all = [&](size_t memory) {
         options.memory = memory;
-        EXPECT_TRUE(load(options) && load_depth(1) && load_depth(1))
-            << why.text; // depth a second time takes the place of the first
-        std::string bytes;
+        // Depth a second time takes the place of the first.
+        EXPECT_TRUE(load(options) && load_depth(1) && load_depth(1)) << why.text;
+        Bytes bytes;
         for (size_t i = 0; i < got.view_count; i++) {
-            const dataset_view &view = got.views[i];
-            const size_t pixels = size_t(view.camera.width) * size_t(view.camera.height);
-            for (const auto &[array, size] : {std::pair<const void *, size_t>{view.picture.pixels, 3},
-                                              {view.alpha, 1},
-                                              {view.mask, 1},
-                                              {view.depth, 4}})
-                bytes.append(static_cast<const char *>(array), size * pixels);
+            const dataset_view &v = got.views[i];
+            for (int k = 0; k < v.camera.width * v.camera.height; k++) {
+                bytes.put(v.alpha[k]).put(v.mask[k]).put(v.depth[k]);
+                for (int c = 0; c < 3; c++) bytes.put(v.picture.pixels[3 * k + c]);
+            }
         }
-        return bytes;
+        return bytes.text;
     };
     const std::string expected = all(0);
     EXPECT_EQ(expected.size(), (35u + 48) * 9);
@@ -465,8 +427,8 @@ float near_plane_of(const numbers &places) {
     return views[0].second.near_plane;
 }
 numbers row(int count, double distance) {
-    numbers out;
-    for (int i = 0; i < count; i++) out.push_back(distance * i);
+    numbers out(size_t(count), 0);
+    for (size_t i = 0; i < out.size(); i++) out[i] = distance * double(i);
     return out;
 }
 

@@ -2,7 +2,6 @@
 // The messages of the readers. Each row makes its input of a good one, and has the whole text: FOLDER stands for the
 // path of the folder, "..." for any text, ' for " in JSON. A row that begins with "warning: " is read, with that on stderr.
 #include "data_folder.h"
-#include "formats/scene_cases.h"
 #include <cmath>
 #include <fnmatch.h>
 #include <map>
@@ -254,16 +253,9 @@ void Messages::add_models() {
     file("sparse/0/cameras.bin", "12345678", cameras_bin + "truncated or damaged: ... bytes follow byte 8");
     file("sparse/0/images.bin", "123",
          images_bin + "truncated at byte 3 while reading the number of records");
-    after([&] { write_bytes(folder / "sparse/0/cameras.bin", model_file(cameras) + "xyz"); },
-          cameras_bin + "3 bytes follow the last record, at byte 120");
     after([&] { write_bytes(folder / "sparse/0/images.bin", model_file(images) + "xyz"); },
           images_bin + "3 bytes follow the last record, at byte 188");
-    after([&] { write_bytes(folder / "sparse/0/points3D.bin", model_file(points) + "xyz"); },
-          points_bin + "3 bytes follow the last record, at byte 67");
     camera([](auto &c) { c.model = 6; }, "model 6 (FULL_OPENCV), which cannot be read; only " + lenses);
-    camera([](auto &c) { c.model = 5, c.parameters = {1, 1, 4, 3, -0.3, 0, 0, 0}; },
-           "the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's picture folds over 60.4 "
-           "degrees off the axis; it must grow up to the picture's corners or to 85 degrees");
     model([&] { cameras[1].id = 1; }, cameras_bin + "two cameras have the id 1");
     pictured([](auto &i) { i.quaternion[0] = 0; }, "'b.png' has the quaternion 0, 0, 0, 0");
     pictured([](auto &i) { i.translation[2] = 1.1e18; }, "'b.png' has the translation 0, 0, 1.1e+18");
@@ -298,11 +290,18 @@ void Messages::add_models() {
             point([=](auto &p) { p.position[i] = value; }, "...");
         }
     }
-    for (const int32_t number : {7, 10, 11, 16, 17, -1, INT32_MAX, INT32_MIN}) {
-        const std::string name = number >= 0 && number < LENS_MODELS ? lens_models[number].name : "unknown";
-        camera([=](auto &c) { c.model = number; },
+    const std::pair<int32_t, std::string> others[] = {{7, "FOV"},
+                                                      {10, "THIN_PRISM_FISHEYE"},
+                                                      {11, "RAD_TAN_THIN_PRISM_FISHEYE"},
+                                                      {12, "SIMPLE_DIVISION"},
+                                                      {13, "DIVISION"},
+                                                      {16, "EUCM"},
+                                                      {17, "EQUIRECTANGULAR"},
+                                                      {18, "unknown"},
+                                                      {-1, "unknown"}};
+    for (const auto &[number, name] : others)
+        camera([number = number](auto &c) { c.model = number; },
                "model " + std::to_string(number) + " (" + name + "), which cannot be read; only ...");
-    }
     for (const std::string name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"})
         pictured([=](auto &i) { i.name = name; }, "name '" + name + "' is empty or leaves the images folder");
     const struct {
@@ -389,9 +388,11 @@ void Messages::add_transforms() {
     json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string");
     fisheye("'camera_angle_x':1",
             "frames[0]: the camera has a fisheye without a focal length; an angle of view is not enough");
-    fisheye("'fl_x':3,'k1':-0.5",
-            "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
-            "fisheye's picture folds over 46.8 degrees off the axis; ...");
+    fisheye(
+        "'fl_x':3,'k1':-0.5",
+        "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
+        "fisheye's picture folds over 46.8 degrees off the axis; it must grow up to the picture's corners "
+        "or to 85 degrees");
     second("7", "frames[1]: must be an object");
     second(frame("m\\\\..\\\\..\\\\a"),
            "frames[1]: image name 'm\\..\\..\\a' is empty or leaves the images folder");
@@ -716,6 +717,11 @@ void Messages::add_sog() {
     meta("'quats.webp'", "5", must + "quats.files[0] must be a name");
     for (const std::string other : {"-1", "2147483648", "1.5", "'5'", "9223372036854775807"})
         meta(count, "'count': " + other + ", 'ant", must + "count must be a number of Gaussians");
+    const std::string whole = zip_of(good);
+    for (size_t size = 0; size < whole.size(); size += size + 30 < whole.size() ? 61 : 1)
+        scene("a.sog", whole.substr(0, size),
+              "truncated or damaged: at byte " + std::to_string(size) +
+                  ": no end of a ZIP archive of one part");
     for (const auto &[name, bytes] : files(good)) {
         files without = good;
         without.erase(name);

@@ -6,18 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CHUNK = 256,
-    BOUNDS = 18,
-    OLD_BOUNDS = 12,
-    WORDS = 4,
-    MOST_REST = 45
-}; // files of 2024 have no bounds of colours
+// Files of 2024 have only OLD_BOUNDS: none of colours.
+enum { CHUNK = 256, BOUNDS = 18, OLD_BOUNDS = 12, WORDS = 4, MOST_REST = 45 };
 
-static const char *const bound_names[BOUNDS] = {
-    "min_x",       "min_y",       "min_z",       "max_x",       "max_y",       "max_z",
-    "min_scale_x", "min_scale_y", "min_scale_z", "max_scale_x", "max_scale_y", "max_scale_z",
-    "min_r",       "min_g",       "min_b",       "max_r",       "max_g",       "max_b"};
 static const char *const word_names[WORDS] = {"packed_position", "packed_rotation", "packed_scale",
                                               "packed_color"};
 
@@ -42,8 +33,11 @@ static bool read_layout(input_file *file, layout *l, fault *why) {
     l->sh = find_element(h, "sh", 2), l->rests = l->sh ? l->sh->end - l->sh->first : 0;
     bool whole = !h->ascii && l->chunk && l->vertex && h->elements == 2 + (l->sh != NULL) &&
                  l->rests <= MOST_REST && degree_of_rest(l->rests) >= 0;
-    for (int k = 0; whole && k < BOUNDS; k++) {
-        l->bound[k] = ply_find(h, l->chunk, bound_names[k]);
+    for (int k = 0; whole && k < BOUNDS; k++) { // min_x min_y min_z max_x ... min_scale_x ... min_r min_g ...
+        char name[24];
+        snprintf(name, sizeof name, "%s%s%c", k / 3 % 2 ? "max_" : "min_", k / 6 == 1 ? "scale_" : "",
+                 (k < OLD_BOUNDS ? "xyz" : "rgb")[k % 3]);
+        l->bound[k] = ply_find(h, l->chunk, name);
         whole = l->bound[k] || (k >= OLD_BOUNDS && !l->bound[OLD_BOUNDS]);
     }
     for (int k = 0; whole && k < WORDS; k++)

@@ -14,7 +14,9 @@ C_LINKAGE_BEGIN
 typedef struct scene_format {
     const char *suffix;  // with its dot; the longest that a name ends with counts
     const char *missing; // the library that this program was built without; NULL: none
-    // True if a file that begins with these bytes is of the format, whatever its suffix. NULL: the suffix decides.
+    // A file that begins with one of the marks, or of whose first bytes claims() is true, is of the format, whatever its
+    // suffix; of several formats the last in the list counts. Without any the suffix decides.
+    const char *marks[2];
     bool (*claims)(const char *head, size_t bytes);
     // *out is empty, and the caller closes it after a failure. Values may come back that are not finite.
     bool (*read)(input_file *file, gs_gaussians *out, fault *why);

@@ -166,18 +166,6 @@ static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to)
     return true;
 }
 
-// The rows of Gaussians first .. first + count - 1.
-static gs_gaussians rows_of(const gs_gaussians *g, int64_t first, int64_t count) {
-    gs_gaussians rows = *g;
-    rows.count = count;
-    rows.mean += 3 * first;
-    rows.log_scale += 3 * first;
-    rows.quaternion += 4 * first;
-    rows.opacity_logit += first;
-    rows.sh += GS_CHANNELS * coefficients(g->sh_degree) * first;
-    return rows;
-}
-
 // Counts the Gaussians of a mesh, or with f->out->mean reads and moves them.
 static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
     size_t index;
@@ -192,7 +180,13 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
             !find_attribute(f, attributes, "POSITION", 3, -1, &means))
             return false;
         if (f->out->mean) {
-            gs_gaussians rows = rows_of(f->out, f->at, means.count);
+            gs_gaussians rows = *f->out; // those from f->at
+            rows.count = means.count;
+            rows.mean += 3 * f->at;
+            rows.log_scale += 3 * f->at;
+            rows.quaternion += 4 * f->at;
+            rows.opacity_logit += f->at;
+            rows.sh += GS_CHANNELS * coefficients(rows.sh_degree) * f->at;
             if (!similarity_of(place, &move))
                 return fail(f->why, "%s: a node shears its Gaussians, mirrors them or scales them unequally",
                             f->path);
@@ -251,7 +245,8 @@ static bool take_node(gltf *f, const json_t *name, const double parent[12], int 
     return true;
 }
 
-// All of the scene that is shown; without scenes all meshes.
+// All of the scene that is shown; without scenes all meshes. Called twice: to count the Gaussians, by which memory is
+// allocated, and to read them.
 static bool take_scene(gltf *f) {
     const double ours[12] = {-1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 1, 0};
     const json_t *const scene = item(f, "scenes", whole(f->root, "scene", 0)), *one;
@@ -344,10 +339,6 @@ static bool read_scene(gltf *f) {
            scene_open(out, f->at, out->sh_degree, f->why) && take_scene(f);
 }
 
-static bool gltf_claims(const char *head, size_t bytes) {
-    return bytes >= 4 && memcmp(head, "glTF", 4) == 0;
-}
-
 static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
@@ -361,5 +352,5 @@ static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
     return done;
 }
 
-const scene_format glb_format = {.suffix = ".glb", .claims = gltf_claims, .read = gltf_read};
+const scene_format glb_format = {.suffix = ".glb", .marks = {"glTF"}, .read = gltf_read};
 const scene_format gltf_format = {.suffix = ".gltf", .read = gltf_read};

@@ -2,12 +2,11 @@
 // Scenes as PLY files with the property names of the original program: x y z, nx ny nz, f_dc_*, f_rest_* (all of red,
 // then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP. And points.
 //
-// Read are files that are binary little-endian or ASCII and have the vertex element first. Properties may have any number
-// type and any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them.
-// Bytes red, green, blue may stand for f_dc_*. The header
-// line "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
-// dsplat_holdout N", "comment dsplat_background R,G,B" and "comment dsplat_offset X,Y,Z" are scene_notes. Written are
-// floats, normals as 0.
+// Read are files that are binary little-endian or ASCII and have the vertex element first. Properties may have any
+// number type and any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them.
+// Bytes red, green, blue may stand for f_dc_*. The header line "comment SplatRenderMode: mip", as Brush writes it, or
+// "comment splat antialiased" sets antialias; "comment dsplat_holdout N", "comment dsplat_background R,G,B" and
+// "comment dsplat_offset X,Y,Z" are scene_notes. Written are floats, normals as 0.
 #include "arrays.h"
 #include "formats/formats.h"
 #include "reconstruction.h"
@@ -311,10 +310,6 @@ static bool read_vertices(input_file *file, const layout *l, gs_gaussians *out, 
     return true;
 }
 
-static bool ply_claims(const char *head, size_t bytes) {
-    return bytes >= 3 && memcmp(head, "ply", 3) == 0;
-}
-
 static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
     layout l;
     return read_layout(file, false, &l, why) && read_vertices(file, &l, out, why);
@@ -403,7 +398,7 @@ static void ply_put(FILE *stream, const gs_gaussians *gaussians) {
 }
 
 const scene_format ply_format = {.suffix = ".ply",
-                                 .claims = ply_claims,
+                                 .marks = {"ply"},
                                  .read = ply_read,
                                  .begin = ply_begin,
                                  .put = ply_put,

@@ -21,6 +21,11 @@ static bool is_written(const scene_format *format) {
     return format->put || format->write;
 }
 
+static bool is_built(const scene_format *format, const char *path, fault *why) {
+    return !format->missing || fail(why, "%s: this program was built without %s, which %s files need", path,
+                                    format->missing, format->suffix);
+}
+
 // NULL, and why, if no format has the suffix of the path, or none that is written.
 static const scene_format *format_of(const char *path, bool write, fault *why) {
     const scene_format *best = NULL;
@@ -34,16 +39,10 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
         if (!write || is_written(formats[i]))
             snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", formats[i]->suffix);
     }
-    if (!best) {
-        fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
-    } else if (best->missing) {
-        fail(why, "%s: this program was built without %s, which %s files need", path, best->missing,
-             best->suffix);
-    } else if (write && !is_written(best)) {
-        fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
-    } else {
-        return best;
-    }
+    if (!best) fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
+    if (!best || !is_built(best, path, why)) return NULL;
+    if (!write || is_written(best)) return best;
+    fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
     return NULL;
 }
 
@@ -76,11 +75,15 @@ static bool read_open(input_file *of, const scene_format *by_suffix, gs_gaussian
     const size_t bytes = fread(head, 1, sizeof head, of->stream);
     const scene_format *format = by_suffix;
     if (!input_file_check(of, "its first bytes", why)) return false;
-    for (int i = 0; i < FORMATS; i++)
-        if (formats[i]->claims && formats[i]->claims(head, bytes)) format = formats[i];
-    if (format->missing)
-        return fail(why, "%s: this program was built without %s, which %s files need", of->path,
-                    format->missing, format->suffix);
+    for (int i = 0; i < FORMATS; i++) {
+        bool is_this = formats[i]->claims && formats[i]->claims(head, bytes);
+        for (int m = 0; m < 2 && formats[i]->marks[m]; m++) {
+            const size_t n = strlen(formats[i]->marks[m]);
+            is_this |= bytes >= n && memcmp(head, formats[i]->marks[m], n) == 0;
+        }
+        if (is_this) format = formats[i];
+    }
+    if (!is_built(format, of->path, why)) return false;
     if (fseeko(of->stream, 0, SEEK_SET) != 0) return fail(why, "%s: cannot seek to byte 0", of->path);
     return format->read(of, out, why);
 }

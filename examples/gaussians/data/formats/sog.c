@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool sog_claims(const char *head, size_t bytes) {
-    return bytes >= 4 && memcmp(head, "PK\3\4", 4) == 0;
-}
-
 #ifdef DISTWAR_WEBP
 #include <webp/decode.h>
 #include <webp/encode.h>
@@ -160,8 +156,8 @@ static bool read_meta(sog_file *s, fault *why) {
 
 static bool read_scene(sog_file *s, gs_gaussians *out, fault *why) {
     sog_codes *const c = &s->codes;
-    const json_t *const count = json_object_get(s->meta, "count"), *const shn =
-                                                                       json_object_get(s->meta, "shN");
+    const json_t *const count = json_object_get(s->meta, "count");
+    const json_t *const shn = json_object_get(s->meta, "shN");
     const json_t *const model = json_object_get(s->meta, "model");
     if (json_number_value(json_object_get(s->meta, "version")) != VERSION)
         return refuse(s, "version", "2, the version that is read", why);
@@ -317,13 +313,12 @@ typedef struct sog_plan {
     int width, height; // of the pictures of Gaussians
     sog_codes codes;
     clusters clusters; // room for those of any kind
-    uint64_t
-        *order; // of pixels: the place of a Gaussian along a Morton curve, and its index in the low 32 bits
-    uint8_t *rgba;   // room for one picture
-    float *colors;   // [count][3]
-    float *palette;  // [entries][harmonics]
-    int32_t *labels; // the entry of each Gaussian
-    int harmonics;   // floats of a Gaussian after degree 0
+    uint64_t *order;   // of pixels: a Gaussian's place along a Morton curve, and its index in the low 32 bits
+    uint8_t *rgba;     // room for one picture
+    float *colors;     // [count][3]
+    float *palette;    // [entries][harmonics]
+    int32_t *labels;   // the entry of each Gaussian
+    int harmonics;     // floats of a Gaussian after degree 0
     void *blocks[MOST_BLOCKS];
     int block_count;
 } sog_plan;
@@ -424,7 +419,8 @@ static void find_codebook(sog_plan *s, const float *values, int64_t count, float
     }
 }
 
-// The pixel of Gaussian i.
+// The pixel of Gaussian i: red, green and blue are its three values of a kind, as codes or, of means, in two bytes of two
+// pictures. Alpha has a rotation's index, in sh0 the opacity.
 static void fill(const sog_plan *s, int p, int64_t i, uint8_t *rgba) {
     const gs_gaussians *const g = s->scene;
     const float *const sh = g->sh + i * GS_CHANNELS * (rest_of(g->sh_degree) + 1);
@@ -584,8 +580,7 @@ static bool sog_write(const output_file *file, const gs_gaussians *scene, int va
     return done;
 }
 
-const scene_format sog_format = {
-    .suffix = ".sog", .claims = sog_claims, .read = sog_read, .write = sog_write};
+const scene_format sog_format = {.suffix = ".sog", .marks = {"PK\3\4"}, .read = sog_read, .write = sog_write};
 #else
-const scene_format sog_format = {.suffix = ".sog", .claims = sog_claims, .missing = "libwebp"};
+const scene_format sog_format = {.suffix = ".sog", .marks = {"PK\3\4"}, .missing = "libwebp"};
 #endif

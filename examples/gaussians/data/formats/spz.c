@@ -9,6 +9,8 @@
 #include <zlib.h>
 #ifdef DISTWAR_ZSTD
 #include <zstd.h>
+#else
+#define NO_ZSTD "%s: version 4 of SPZ needs zstd, without which this program was built"
 #endif
 
 enum { POSITIONS, ALPHAS, COLORS, SCALES, ROTATIONS, HARMONICS, PARTS };
@@ -220,16 +222,12 @@ static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size,
 static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
                       spz_parts *parts, fault *why) {
     (void)bytes, (void)size, (void)h, (void)parts;
-    return fail(why, "%s: version 4 of SPZ needs zstd, without which this program was built", file->path);
+    return fail(why, NO_ZSTD, file->path);
 }
 #endif
 
 static bool is_gzip(const uint8_t *bytes, size_t size) {
     return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-}
-
-static bool spz_claims(const char *head, size_t bytes) {
-    return is_gzip((const uint8_t *)head, bytes) || (bytes >= 4 && memcmp(head, "NGSP", 4) == 0);
 }
 
 static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
@@ -364,7 +362,7 @@ static bool write_zstd(const output_file *file, const spz_header *h, const spz_p
 #else
 static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
     (void)h, (void)parts;
-    return fail(why, "%s: version 4 of SPZ needs zstd, without which this program was built", file->path);
+    return fail(why, NO_ZSTD, file->path);
 }
 #endif
 
@@ -386,4 +384,4 @@ static bool spz_write(const output_file *file, const gs_gaussians *scene, int va
 }
 
 const scene_format spz_format = {
-    .suffix = ".spz", .claims = spz_claims, .read = spz_read, .write = spz_write};
+    .suffix = ".spz", .marks = {"\x1f\x8b", "NGSP"}, .read = spz_read, .write = spz_write};
