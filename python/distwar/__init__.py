@@ -89,9 +89,10 @@ def rasterization(
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
     also .absgrad, the sums of absolute values; hooks are refused, and torch.autograd.grad by it finds nothing); `radii`
-    [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`, `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
-    gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name them;
-    packed=False is faster here. The lists of tiles and the conics have no entries.
+    [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`, `height`, `n_cameras`,
+    `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in gsplat, means2d, radii and depths have
+    the rows of visible pairs alone, and camera_ids and gaussian_ids name them; packed=False is faster here. The lists of tiles
+    and the conics have no entries.
 
     radius_clip (torch only): splats of a radius up to that, in pixels, are left out. torch.compile breaks its graph here.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise

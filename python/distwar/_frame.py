@@ -17,7 +17,7 @@ _zero_column = functools.lru_cache(maxsize=8)(lambda device, count: torch.zeros(
 
 def radii_of(plan, splats, stream):
     """[C, N], int32."""
-    radii = empty(splats.shape[:2], splats, torch.int32)
+    radii = splats.new_empty_strided(*plan.of_splats, dtype=torch.int32)
     plan.radii(splats.data_ptr(), radii.data_ptr(), stream)
     return radii
 
@@ -135,7 +135,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
                              [None if d is None else d.data_ptr() for d in d_scene])
     d_screen = d_cameras = d_means2d = None
     if wanted[10] or frame.density is not None:
-        d_screen = empty((plan.shape.count, 2), splats)
+        d_screen = new((plan.shape.count, 2), (2, 1))
         gradient.mean2d = d_screen.data_ptr()
         if frame.absolute:
             absolute = torch.empty_like(d_screen)

@@ -100,6 +100,7 @@ _MEMORY = gs.View.memory.offset
 _capacities, _CAPACITIES = struct.Struct("<2q"), _MEMORY + gs.ViewMemory.isect_capacity.offset
 _DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
 _division = struct.Struct("<2i")
+_background, _BACKGROUND = struct.Struct("<3f"), gs.View.background.offset
 _report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to isects_needed
 _images = struct.Struct("<3Q")  # of gs_gradient: color, alpha, splat_grad
 _CAMERA, _CAMERA_BYTES = gs.View.camera.offset, sizeof(gs.Camera)
@@ -151,7 +152,7 @@ class Plan:
         planes = d + (shape.layout == JOINED)
         self.color = _contiguous(d, h, w) if shape.layout == PLANES else ((c, h, w, planes), (planes * h * w, w, 1, h * w))
         self.alphas, self.depths = _contiguous(c, h, w, 1), _contiguous(c, h, w)
-        self.splats = _contiguous(c, shape.count, SPLAT_FLOATS)
+        self.splats, self.of_splats = _contiguous(c, shape.count, SPLAT_FLOATS), _contiguous(c, shape.count)
         # Bytes from the colours to the depth that is joined to them; 0: it is apart.
         self.depth_at = 4 * d * h * w if shape.layout == JOINED else 0
         view, gradient = gs.View(sh_degree_used=max(s.sh_degree, 0)), gs.Gradient()
@@ -215,7 +216,7 @@ class Plan:
         _memory.pack_into(view, _MEMORY, 0, 0, *room.capacity, splats, color, 0, 0, depth, 0, alphas or 0)
         _division.pack_into(view, _DIVISION, *room.division)
         if background is not None:
-            view.background[:] = background
+            _background.pack_into(view, _BACKGROUND, *background)
         calls = [lib.gs_forward]
         if capturing or wait is not None or clip is not None:
             names = ["gs_project", "gs_bin", "gs_render", "gs_settle"][:3 if capturing else 4]

@@ -204,10 +204,6 @@ class Library:
         import numpy
         return numpy
 
-    @property
-    def device(self):
-        return {"device": "cuda"} if self.backend == "cuda" else {}
-
     def check(self, status):
         """Raises Error unless the status of a call is GS_OK."""
         if status != GS_OK:
@@ -229,18 +225,11 @@ class Library:
     def new(self, size):
         """Memory for a Context: what holds it, and its address."""
         if self.backend == "cuda":
-            block = self.arrays.empty(size, dtype=self.arrays.uint8, **self.device)
+            block = self.arrays.empty(size, dtype=self.arrays.uint8, device="cuda")
             return block, block.data_ptr()
         block = (ctypes.c_char * (size + 256))()
         at = ctypes.addressof(block)
         return block, at + -at % 256
-
-    def zeros(self, *shape, dtype="float32"):
-        return self.arrays.zeros(shape, dtype=getattr(self.arrays, dtype), **self.device)
-
-    def array(self, values, dtype="float32"):
-        make = self.arrays.tensor if self.backend == "cuda" else self.arrays.array
-        return make(values, dtype=getattr(self.arrays, dtype), **self.device)
 
     def address(self, array):
         """The device pointer of an array; None stays NULL."""

@@ -3,6 +3,8 @@
 Kheradmand et al. 2024 do (MCMC), with the settings of `dsplat train`.
 
     python train.py DATA -o scene.pt      # DATA: sparse/0/*.bin of COLMAP, or a transforms.json, and the photographs
+    python train.py DATA --loop gsplat    # gsplat's rasterizer and default strategy, as most loops of one's own have them
+    python train.py DATA --loop default   # the same with distwar in their place
 """
 import argparse
 import json
@@ -11,6 +13,7 @@ import random
 import time
 
 import torch
+import torch._dynamo  # torch's optimizers import it when the first is made: seconds that are not of training
 from views import load, load_frames, random_points
 
 import distwar
@@ -41,8 +44,8 @@ def render(p, viewmats, Ks, shape, degree):
                                  shape[1], shape[0], sh_degree=degree, packed=False, activated=False)[0]
 
 
-def train(p, views, size, o):
-    """Trains on o.iterations views, o.batch in a step, at rates times its root. Returns the views a second."""
+def train_by_mcmc(p, views, size, o):
+    """Trains on o.iterations views, o.batch in a step, at rates times its root."""
     device = p["means"].device
     rates = dict(means=1.6e-4 * size, scales=1e-2, quats=2e-3, opacities=2.5e-2, sh0=2.5e-3,
                  shN=2.5e-3 / 20 * min(max(len(views) / 25, 1), 8))
@@ -80,11 +83,64 @@ def train(p, views, size, o):
         if step * batch % 500 < batch or step == steps:
             print(f"{step * batch} views: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
                   f"{step * batch / (time.perf_counter() - begin):.1f} views/s", flush=True)
-    rate = steps * batch / (time.perf_counter() - begin)
     with torch.no_grad():
         for name, value in average.items() if averaged else ():
             p[name].copy_(value)
-    return rate
+
+
+def prepared(p, views, size, o):
+    """Optimizers with rates as published, the decay of the means' rate, and the view of each step."""
+    rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh0=2.5e-3, shN=2.5e-3 / 20)
+    optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15, fused=True) for name, rate in rates.items()}
+    decay = torch.optim.lr_scheduler.ExponentialLR(optimizers["means"], 0.01**(1 / o.iterations))
+    device = p["means"].device
+    views = [(viewmat.to(device), K.to(device), picture) for viewmat, K, picture in views]
+    epochs = (random.sample(views, len(views)) for _ in range(-(-o.iterations // len(views))))
+    return optimizers, decay, [view for epoch in epochs for view in epoch][:o.iterations]
+
+
+def train_by_gsplat(p, views, size, o):
+    from fused_ssim import fused_ssim
+    from gsplat import rasterization
+    from gsplat.strategy import DefaultStrategy
+    optimizers, decay, order = prepared(p, views, size, o)
+    strategy = DefaultStrategy(refine_stop_iter=o.iterations // 2)
+    strategy.check_sanity(p, optimizers)
+    state = strategy.initialize_state(size)
+    for step, (viewmat, K, picture) in enumerate(order):
+        colors, _, info = rasterization(
+            p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(), torch.cat((p["sh0"], p["shN"]), 1), viewmat, K,
+            picture.shape[1], picture.shape[0], sh_degree=min(3, step // 1000), packed=False)
+        strategy.step_pre_backward(p, optimizers, state, step, info)
+        pixels = picture / 255
+        loss = 0.8 * (colors[0] - pixels).abs().mean() + 0.2 * (1 - fused_ssim(
+            colors.permute(0, 3, 1, 2), pixels[None].permute(0, 3, 1, 2)))
+        loss.backward()
+        for optimizer in optimizers.values():
+            optimizer.step()
+        for optimizer in optimizers.values():
+            optimizer.zero_grad()
+        decay.step()
+        strategy.step_post_backward(p, optimizers, state, step, info, packed=False)
+
+
+def train_by_default(p, views, size, o):
+    optimizers, decay, order = prepared(p, views, size, o)
+    sums, until = torch.zeros_like(p["means"][:, :2]), o.iterations // 2
+    for step, (viewmat, K, picture) in enumerate(order):
+        colors, _, info = distwar.rasterization(
+            p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(), (p["sh0"], p["shN"]), viewmat, K,
+            picture.shape[1], picture.shape[0], sh_degree=min(3, step // 1000), packed=False)
+        if step < until:
+            density.sum_gradients(info, sums)
+        distwar.l1_ssim_loss(colors[0], picture).backward()
+        optim.step(optimizers.values(), zero_grad=True)
+        decay.step()
+        if 500 < step < until and step % 100 == 0:
+            density.grow_and_prune(p, optimizers, sums, size, prune_scale3d=0.1 if step > 3000 else None)
+            sums = torch.zeros_like(p["means"][:, :2])
+        if 0 < step < until and step % 3000 == 0:
+            density.reset_opacities(p, optimizers)
 
 
 def main(arguments=None):
@@ -97,6 +153,8 @@ def main(arguments=None):
                                     downscale=(1, "factor by which photographs are reduced"),
                                     seed=(0, "of all random choices")).items():
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
+    loops = dict(mcmc=train_by_mcmc, gsplat=train_by_gsplat, default=train_by_default)
+    parser.add_argument("--loop", choices=loops, default="mcmc", help="whose steps (default mcmc)")
     o = parser.parse_args(arguments)
     if o.batch < 1:
         parser.error(f"--batch {o.batch}: a step needs a view")
@@ -107,15 +165,18 @@ def main(arguments=None):
     views = load(frames, o.downscale, device)
     held_out, training = views[::8], [view for i, view in enumerate(views) if i % 8]
     size = extent(training)
-    if o.random > 0 or points is None or len(points) < 4:
-        p = start(random_points(training, o.random or 100000), 0.1, 1.0, device)
-    else:
-        p = start(points, 0.5, 0.1, device)
-    rate = train(p, training, size, o)
+    given = points is not None and len(points) >= 4 and not o.random
+    p = start(points if given else random_points(training, o.random or 100000),
+              *((0.5, 0.1) if given and o.loop == "mcmc" else (0.1, 1.0)), device)
+    begin = time.perf_counter()
+    loops[o.loop](p, training, size, o)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - begin
     with torch.no_grad():
         errors = [((render(p, viewmat, K, picture.shape, 3)[0].clamp(0, 1) - picture / 255)**2).mean()
                   for viewmat, K, picture in held_out]
-    print(json.dumps(dict(views_per_second=rate, gaussians=len(p["means"]),
+    print(json.dumps(dict(seconds=round(seconds, 2), gaussians=len(p["means"]),
                           held_out_psnr=float(torch.stack([-10 * e.log10() for e in errors]).mean()))))
     torch.save({name: value.detach().cpu() for name, value in p.items()}, o.output)
 

@@ -4,8 +4,7 @@ import unittest
 import warnings
 
 import torch
-from density_test import DEVICE, optimizers_of
-from on_torch import setUpModule  # noqa: F401
+from on_torch import DEVICE, setUpModule  # noqa: F401
 from scenes import relative
 
 from distwar import optim
@@ -25,45 +24,31 @@ class Adam(unittest.TestCase):
             p.grad = torch.randn_like(p)
 
     def test_as_torch(self):
-        ours, theirs = self.params(), self.params()
-        a, b = optimizers_of(ours, eps=1e-15), optimizers_of(theirs, eps=1e-15)
-        for step in range(5):
-            for params in (ours, theirs):
-                torch.manual_seed(step)
-                self.gradients(params)
-            if step == 3:
-                ours["means"].grad = theirs["means"].grad = None
-            if step == 4:  # an optimizer that has stepped by itself goes on
-                a["means"].step()
-            optim.step(o for name, o in a.items() if step < 4 or name != "means")
-            for optimizer in b.values():
-                optimizer.step()
-        for name in self.shapes:
-            self.assertLess(relative(ours[name], theirs[name]), 1e-6, name)
-            self.assertEqual(float(a[name].state[ours[name]]["step"]), 4 if name == "means" else 5)
-
-    def test_one_optimizer_of_groups(self):
-        ours, theirs = self.params(), self.params()
-        groups = [[dict(params=[p], lr=0.1 * i) for i, p in enumerate(params.values())] for params in (ours, theirs)]
-        a, b = (torch.optim.Adam(group, betas=(0.8, 0.9)) for group in groups)
-        self.gradients(ours)
-        for name in self.shapes:
-            theirs[name].grad = ours[name].grad.clone()
-        optim.step([a])
-        b.step()
-        for name in self.shapes:
-            self.assertLess(relative(ours[name], theirs[name]), 1e-6, name)
-
-    def test_schedulers_find_the_step(self):
-        params = self.params()
-        optimizer = torch.optim.Adam(params.values(), lr=1.0)
-        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-        self.gradients(params)
-        optim.step([optimizer])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            scheduler.step()
-        self.assertEqual(optimizer.param_groups[0]["lr"], 0.5)
+        """An optimizer for each parameter, or one of all; without a gradient; with a step by itself; with a scheduler."""
+        for one in (False, True):
+            ours, theirs = self.params(), self.params()
+            groups = [[dict(params=[p], lr=0.01 * (1 + i)) for i, p in enumerate(of.values())] for of in (ours, theirs)]
+            a, b = ([torch.optim.Adam(g, eps=1e-15, betas=(0.8, 0.9)) for g in ([of] if one else [[g] for g in of])]
+                    for of in groups)
+            schedulers = [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9) for optimizer in (*a, *b)]
+            for step in range(5):
+                for params in (ours, theirs):
+                    torch.manual_seed(step)
+                    self.gradients(params)
+                if step == 3:
+                    ours["means"].grad = theirs["means"].grad = None
+                if step == 4:
+                    a[0].step()
+                optim.step(a[step == 4:])
+                for optimizer in b:
+                    optimizer.step()
+                with warnings.catch_warnings():  # of schedulers, where nobody has stepped
+                    warnings.simplefilter("error")
+                    for scheduler in schedulers:
+                        scheduler.step()
+            for i, name in enumerate(self.shapes):
+                self.assertLess(relative(ours[name], theirs[name]), 1e-6, name)
+                self.assertEqual(float(a[0 if one else i].state[ours[name]]["step"]), 4 if name == "means" else 5)
 
     def check_rows(self, made, call):
         params = self.params()

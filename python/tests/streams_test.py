@@ -11,7 +11,7 @@ from on_torch import DEVICE, gradients, setUpModule, tensors  # noqa: F401
 from scenes import relative
 
 import distwar
-from distwar import neighbors, optim
+from distwar import optim
 
 SCENE = scenes.scene(count=3000, size=(300, 200), degree=1)
 GENERATOR = torch.Generator().manual_seed(0)
@@ -47,7 +47,6 @@ def stepped(late):
 
 CALLS = dict(
     rasterization=rasterized, l1_ssim_loss=lost, fused_ssim=similar, step=stepped,
-    three_nearest=lambda late: [neighbors.three_nearest(late(SOURCE[:, :3]))],
     index_add=lambda late: [distwar.index_add(late(torch.zeros(40, 8)), late(INDEX), late(SOURCE))],
     deterministic=lambda late: [distwar.index_add(late(torch.zeros(40, 8)), late(INDEX), late(SOURCE), True)],
     embedding_backward=lambda late: [distwar.embedding_backward(late(SOURCE), late(INDEX), 40)],

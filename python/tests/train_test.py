@@ -18,7 +18,6 @@ from PIL import Image
 import distwar
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
-import gsplat_loop  # noqa: E402
 import train  # noqa: E402
 import views  # noqa: E402
 
@@ -158,15 +157,9 @@ class Training(unittest.TestCase):
         result, _ = self.trained("--iterations", "20", "--random", "400", "--downscale", "2")
         self.assertGreater(result["held_out_psnr"], 8)
 
-    def test_a_loop_for_gsplat(self):
-        Data(self.folder)
-        results = []
-        for iterations in (1, 80):
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                gsplat_loop.main([str(self.folder), "--distwar", "--device", DEVICE, "--iterations", str(iterations)])
-            results.append(json.loads(out.getvalue()))
-        self.assertGreater(results[1]["held_out_psnr"], results[0]["held_out_psnr"] + 2)
+    def test_the_default_loop(self):
+        results = [self.trained("--loop", "default", "--iterations", n)[0]["held_out_psnr"] for n in ("1", "80")]
+        self.assertGreater(results[1], results[0] + 2)
 
 
 if __name__ == "__main__":
