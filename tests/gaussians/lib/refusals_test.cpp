@@ -170,12 +170,11 @@ TEST_F(RefusedViews, OfOtherStrategies) {
     int taken = 0;
     for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
         good.policy.strategy = distwar_strategy(s);
-        const std::string name = distwar_strategy_name(good.policy.strategy);
-        taken += gs_has_strategy(good.policy.strategy);
         if (gs_has_strategy(good.policy.strategy))
-            EXPECT_GS_OK(call_of("gs_render_backward", good)) << name;
+            taken += call_of("gs_render_backward", good) == GS_OK;
         else
-            EXPECT_REFUSED("gs_render_backward: strategy " + name + " is not supported", );
+            EXPECT_REFUSED(std::string("gs_render_backward: strategy ") +
+                               distwar_strategy_name(good.policy.strategy) + " is not supported", );
     }
     EXPECT_EQ(taken, 6);
     for (const int none : {int(DISTWAR_VECTOR), int(DISTWAR_CUB), int(DISTWAR_STRATEGY_COUNT), -1})
@@ -186,8 +185,7 @@ TEST_F(RefusedViews, OfOtherStrategies) {
 
 TEST_F(RefusedViews, OfWhatHasNoRoomOrIsReadOff) {
     const device_vector<int32_t> radii(size_t(some_scene.count));
-    const int64_t most = int64_t(1) << 40;
-    for (const int64_t capacity : {int64_t(-1), most + 1})
+    for (const int64_t capacity : {int64_t(-1), (int64_t(1) << 40) + 1})
         EXPECT_REFUSED("gs_forward: isect_capacity", a.view.memory.isect_capacity = capacity);
     EXPECT_REFUSED("gs_forward: width and height", a.view.camera.height = 0);
     refused("gs_forward: view must be given", gs_forward(NULL, NULL));

@@ -219,6 +219,7 @@ TEST(ChannelsOfAView, ThreeGivenChannelsAreThoseOfTheSplats) {
 
 TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
     blend_frame f(small_scene, 5);
+    f.view.image.depth = f.depth.data(), f.view.normalize_depth = 1;
     own_view view(f.view);
     view.camera.translation[2] = -1000;
     ASSERT_GS_OK(gs_forward(&view, NULL));
@@ -227,7 +228,7 @@ TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
     for (size_t i = 0; i < image.size(); i++) ASSERT_EQ(image[i], f.host_background[i / size_t(f.pixels())]);
     f.view = view, f.view.memory = {};
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
-        for (const float value : f.backward({strategy, 0})) ASSERT_EQ(value, 0);
+        for (const float value : f.backward({strategy, 0}, f.extras(true, true))) ASSERT_EQ(value, 0);
     view.channel_background = NULL;
     ASSERT_GS_OK(gs_render(&view, NULL));
     EXPECT_EQ(f.image.read(), std::vector<float>(image.size()));
