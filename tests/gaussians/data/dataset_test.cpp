@@ -222,15 +222,21 @@ TEST_F(Dataset, FitsCamerasToPicturesOfAnotherSize) {
                          "first: 'b.png')"));
 }
 
-// Map coordinates: seven digits before the point. What is far moves to the origin, by a round offset.
+// Map coordinates: seven digits before the point. What is far moves to the origin, by a round offset; by whole numbers if
+// all cameras are in one place.
 TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
-    const std::array<double, 3> far = {500000, 4500000, 300};
+    const std::array<double, 3> map = {500000, 4500000, 300};
     images[1].quaternion = {1, 0, 0, 0};
-    for (const bool is_far : {false, true}) {
+    const struct {
+        double is_far, apart;
+        std::string origin;
+    } rows[] = {{0, 1, ""}, {1, 1, "499999.5, 4500000, 300"}, {1, 1e-5, "500000, 4500000, 300"}};
+    for (const auto &row : rows) {
         for (size_t k = 0; k < 3; k++) {
-            images[0].translation[k] = -0.1 * double(k) - is_far * far[k]; // of the unit quaternion
-            images[1].translation[k] = (k == 0) - is_far * far[k];
-            points[0].position[k] = 0.3 + is_far * far[k];
+            const double far = row.is_far * (map[k] + (row.apart < 1 ? 0.3 : 0));
+            images[0].translation[k] = -0.1 * double(k) * row.apart - far; // of the unit quaternion
+            images[1].translation[k] = (k == 0) * row.apart - far;
+            points[0].position[k] = 0.3 + far;
         }
         write_all();
         ASSERT_TRUE(load(1)) << why.text;
@@ -238,12 +244,12 @@ TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
             EXPECT_NEAR(got.views[1].camera.translation[k] - got.offset[k], images[0].translation[k], 1e-6);
             EXPECT_NEAR(got.points[0][k] + got.offset[k], points[0].position[k], 1e-6) << k;
             EXPECT_LT(std::abs(got.points[0][k]), 2) << k;
-            EXPECT_NEAR(got.offset[k], is_far * far[k], 1) << k;
+            EXPECT_NEAR(got.offset[k], row.is_far * map[k], 1) << k;
             EXPECT_EQ(got.offset[k], std::round(4 * got.offset[k]) / 4) << k; // all its digits are said
         }
-        EXPECT_EQ(said, is_far ? says("far from the origin: coordinates are taken from 499999.5, 4500000, "
-                                      "300, which a .ply of the scene says")
-                               : "");
+        EXPECT_EQ(said, row.is_far == 0 ? ""
+                                        : says("far from the origin: coordinates are taken from " +
+                                               row.origin + ", which a .ply of the scene says"));
     }
 }
 

@@ -640,6 +640,7 @@ void Messages::add_spz() {
     ply(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 5 6\n"),
         of_header + "no vertex property 'opacity': these are points, not Gaussians, for `dsplat "
                     "train` to start from");
+    ply(ply_header("0", {"x", "y", "z"}), of_header + "no vertex property 'f_dc_0': these are points, ...");
     const std::string body = positions + alphas + colors + scales + smallest_three,
                       unpacking = "truncated or damaged at "
                                   "byte ... while unpacking ";
@@ -682,6 +683,8 @@ void Messages::add_spz() {
     const std::string stream = " at byte ...: stream 0 does not hold 9 bytes";
     spz(spz_header(3, 1, 0, 12, 0, 6).text + std::string(64, '\0'),
         "at byte 4: version 3 of SPZ, without gzip; ...");
+    spz(spz_header(4, 0, 0, 12, 0, 0).put(uint32_t(32)).put(std::string(12, '\0') + "xyz").text,
+        "3 bytes follow the last stream, at byte 32");
     v4(1, 1, 32, ~uint64_t(0), stream);
     v4(1, 1, 32, 9, stream);
     v4(1, 0, 32, 9, stream);
