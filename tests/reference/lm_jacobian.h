@@ -62,7 +62,7 @@ inline std::vector<double> slopes(const LmProblem &lm) {
 
 // A residual's square root has high curvature where the difference is near epsilon, so steps are smaller than
 // for the loss.
-constexpr double lm_step = 0.01;
+constexpr double jacobian_step = 0.01;
 
 // Returns jacobian[column * rows + row], columns in the order of the parameters' block; 0 for culled
 // Gaussians. scene: the problem's.
@@ -75,7 +75,7 @@ inline std::vector<double> lm_jacobian(const LmProblem &lm, const reference_scen
         reference_project(&gaussians, i, lm.problem.sh_degree_used, &scene.camera, nullptr, &splat);
         for (int group = 0; group < GROUPS; group++) {
             const GroupRange range = group_of(gaussians, i, group);
-            const double step = lm_step * step_of(scene, splat, i, group);
+            const double step = jacobian_step * step_of(scene, splat, i, group);
             for (int64_t k = range.begin; k < range.begin + range.size; k++) {
                 double &x = gaussians.mean[k];
                 const double at = x;

@@ -76,7 +76,8 @@ struct lm_frame : kernel_frame {
             for (int group = 0; group < GROUPS; group++) {
                 const GroupRange range = group_of(out, i, group);
                 const double step =
-                    lm_step * (taken.splats[i].visible ? step_of(scene, seen[size_t(i)], i, group) : 0.003);
+                    jacobian_step *
+                    (taken.splats[i].visible ? step_of(scene, seen[size_t(i)], i, group) : 0.003);
                 for (int64_t k = range.begin; k < range.begin + range.size; k++)
                     out.mean[k] = double(float(step * weights[size_t(k)]));
             }
