@@ -7,7 +7,7 @@ import math
 import struct
 import weakref
 from ctypes import byref, sizeof
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor

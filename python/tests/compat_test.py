@@ -14,7 +14,7 @@ import scenes
 import torch
 from diff_gaussian_rasterization import GaussianRasterizationSettings, GaussianRasterizer, rasterize_gaussians
 from fused_ssim import fused_ssim
-from on_torch import DEVICE, setUpModule, tensors  # noqa: F401
+from on_torch import DEVICE, formulas, setUpModule, tensors  # noqa: F401
 from scenes import relative
 from simple_knn._C import distCUDA2
 
@@ -53,66 +53,26 @@ def rasterized(s, settings, **changes):
     return inputs["means2D"], GaussianRasterizer(settings)(**inputs)
 
 
-def original(s, settings, background=(0.1, 0.2, 0.3), screen=None):
-    """The published formulas, in double precision with torch's gradients: picture, inverse depth, radii. s: tensors,
-    among them covars [N, 6], or scales and unit quaternions. screen: the means of the splats at each pixel, [N, H, W, 2], are
-    moved by that."""
-    view = settings.viewmatrix.cpu().double().t()
-    fx = W / (2 * settings.tanfovx)
-    fy = H / (2 * settings.tanfovy)
-    p = s["means"] @ view[:3, :3].t() + view[:3, 3]
+def original(s, of, settings, screen):
+    """The published formulas of a scene `of`: picture, inverse depth, radii. s: its arrays in double precision, among them
+    covars [N, 6], or scales and quaternions."""
+    s = dict(s, width=W, height=H)
     if s.get("covars") is None:
-        w, x, y, z = s["quats"].unbind(-1)
-        axes = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
-                            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1).view(-1, 3, 3)
-        axes = axes * (settings.scale_modifier * s["scales"])[:, None]
-        covars = axes @ axes.mT
+        s["scales"] = settings.scale_modifier * s["scales"]
     else:
-        covars = s["covars"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].view(-1, 3, 3)
-    depth = p[:, 2]
-    zero = torch.zeros_like(depth)
-    J = torch.stack((fx / depth, zero, -fx * p[:, 0] / depth**2,
-                     zero, fy / depth, -fy * p[:, 1] / depth**2), -1).view(-1, 2, 3)
-    sharp = J @ view[:3, :3] @ covars @ view[:3, :3].t() @ J.mT
-    blurred = sharp + (settings.kernel_size or 0.3) * torch.eye(2, dtype=torch.float64)
-    opacities = s["opacities"]
-    if settings.antialiasing or settings.kernel_size:
-        areas = torch.linalg.det(sharp) / torch.linalg.det(blurred)
-        opacities = opacities * areas.clamp(min=2.5e-5).sqrt()
-    radii = torch.ceil(3 * torch.linalg.eigvalsh(blurred)[:, -1].sqrt())
-    conics = torch.linalg.inv(blurred)
-    colors = s["colors"]
-    if colors.dim() == 3:
-        directions = torch.nn.functional.normalize(s["means"] - settings.campos.cpu(), dim=-1)
-        x, y, z = directions.unbind(-1)
-        basis = torch.stack((0.28209479177387814 + 0 * x, *(0.4886025119029199 * a for a in (-y, z, -x))), -1)
-        colors = ((basis[..., None] * colors).sum(1) + 0.5).clamp(min=0)
-    columns, rows = torch.arange(W) + 0.5, torch.arange(H) + 0.5
-    at = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), -1).double()
-    means = torch.stack((fx * p[:, 0] / depth + W / 2, fy * p[:, 1] / depth + H / 2), -1)
-    picture = torch.zeros(H, W, 3, dtype=torch.float64)
-    inverse = torch.zeros(H, W, dtype=torch.float64)
-    passed = torch.ones(H, W, dtype=torch.float64)
-    stopped = torch.zeros(H, W, dtype=torch.bool)
-    for i in torch.argsort(depth.detach()).tolist():
-        d = at - means[i] if screen is None else at - (means[i] + screen[i])
-        power = -0.5 * torch.einsum("hwi,ij,hwj->hw", d, conics[i], d)
-        alpha = (opacities[i] * torch.exp(power)).clamp(max=0.99)
-        alpha = torch.where(alpha < 1 / 255, 0, alpha)
-        stopped = stopped | (passed * (1 - alpha) < 1e-4)
-        weight = torch.where(stopped, 0, alpha * passed)
-        picture = picture + weight[..., None] * colors[i]
-        inverse = inverse + weight / depth[i]
-        passed = torch.where(stopped, passed, passed * (1 - alpha))
-    picture = picture + passed[..., None] * torch.tensor(background).double()
+        s["covars"] = s["covars"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].view(-1, 3, 3)
+    color, alpha, _, inverse, radii = formulas(
+        s, *(of[name][0].detach().cpu().double() for name in ("viewmats", "Ks")), settings.kernel_size or 0.3,
+        bool(settings.antialiasing or settings.kernel_size), screen)
+    picture = color + (1 - alpha)[..., None] * torch.tensor((0.1, 0.2, 0.3)).double()
     return picture.movedim(-1, 0), inverse, radii
 
 
 class Rasterizer(unittest.TestCase):
-    def check(self, degree=None, covariances=False, dc=False, **options):
+    def check(self, degree=None, covariances=False, dc=False, off_centre=0, **options):
         """Picture, inverse depth, radii, all gradients, and those of the screen, against the formulas."""
         s = scene(degree=degree)
+        s["Ks"][:, 0, 2] += off_centre
         leaves = {name: s[name].detach().clone().requires_grad_()
                   for name in ("means", "quats", "scales", "opacities", "colors")}
         theirs = {name: a.detach().cpu().double().requires_grad_() for name, a in leaves.items()}
@@ -133,21 +93,18 @@ class Rasterizer(unittest.TestCase):
         means2D, (picture, radii, *more) = rasterized(s, settings, means3D=leaves["means"],
                                                       opacities=leaves["opacities"][:, None], **given, **colors)
         screen = torch.zeros(len(radii), H, W, 2, dtype=torch.float64, requires_grad=True)
-        if covariances:
-            formulas = original(theirs, settings, screen=screen)
-        else:
-            formulas = original({**theirs, "quats": unit(theirs["quats"])}, settings, screen=screen)
-        self.assertLess(relative(picture, formulas[0].detach()), 1e-5)
+        of_formulas = original(theirs, s, settings, screen)
+        self.assertLess(relative(picture, of_formulas[0]), 1e-5)
         seen = radii.cpu() > 0
         self.assertGreater(int(seen.sum()), 30)
-        self.assertTrue(torch.equal(radii.cpu()[seen], formulas[2].int()[seen]))
+        self.assertTrue(torch.equal(radii.cpu()[seen], of_formulas[2].int()[seen]))
         weights = torch.randn(3, H, W, generator=torch.Generator().manual_seed(1)), torch.rand(H, W)
-        loss, expected = ((of * weights[0].to(of)).sum() for of in (picture, formulas[0]))
+        loss, expected = ((of * weights[0].to(of)).sum() for of in (picture, of_formulas[0]))
         self.assertEqual(len(more), options.get("antialiasing") is not None)
         for inverse in more:
-            self.assertLess(relative(inverse[0], formulas[1].detach()), 1e-5)
+            self.assertLess(relative(inverse[0], of_formulas[1]), 1e-5)
             loss = loss + (inverse[0] * weights[1].to(inverse)).sum()
-            expected = expected + (formulas[1] * weights[1]).sum()
+            expected = expected + (of_formulas[1] * weights[1]).sum()
         loss.backward()
         expected.backward()
         for name, a in theirs.items():
@@ -160,7 +117,7 @@ class Rasterizer(unittest.TestCase):
         self.assertLess(relative(means2D.grad[:, 2].cpu(), absolute), 1e-4)
 
     def test_as_the_formulas(self):
-        for options in (dict(),
+        for options in (dict(off_centre=3),
                         dict(degree=1, scale_modifier=1.3),
                         dict(covariances=True),
                         dict(degree=1, antialiasing=False),

@@ -34,16 +34,6 @@ def _rotation(q):
                      [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
-def _harmonics(degree, r):
-    x, y, z = r
-    basis = [0.28209479177387814]
-    if degree > 0:
-        basis += [-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x]
-    if degree > 1:
-        raise NotImplementedError("the reference has degrees 0 and 1")
-    return np.array(basis)
-
-
 def _splat(s, i, view, K, covars, eps2d, antialiased):
     """Mean, covariance, opacity, colour and depth in a camera; None if it is culled."""
     R, t = view[:3, :3], view[:3, 3]
@@ -72,8 +62,9 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
     color = s["colors"][i]
     if s["sh_degree"] is not None:
         direction = s["means"][i] + R.T @ t
-        basis = _harmonics(s["sh_degree"], direction / np.linalg.norm(direction))
-        color = np.maximum(0, 0.5 + basis @ color[:len(basis)])
+        x, y, z = 0.4886025119029199 * direction / np.linalg.norm(direction)
+        basis = np.array([0.28209479177387814, -y, z, -x])  # of degree 1
+        color = np.maximum(0, 0.5 + basis @ color[:4])
     return mean, np.linalg.inv(blurred), opacity, color, p[2]
 
 

@@ -50,7 +50,7 @@ TEST(Lm, ResidualsAreTheLoss) {
         base.lm.mask = masked ? mask.data() : nullptr;
         reference_loss_value value;
         reference_loss(base.lm.base.data(), base.scene.target, base.lm.mask, 23, 17,
-                              base.decisions.sign, nullptr, &value, nullptr);
+                       base.decisions.sign, nullptr, &value, nullptr);
         const int64_t counted = masked ? std::count(mask.begin(), mask.end(), 1) : 23 * 17;
         EXPECT_NEAR(square(base.lm.residuals(base.lm.base)) / double(3 * counted), value.loss + 1e-3,
                     1e-10 * value.loss);
