@@ -64,20 +64,9 @@ void mesh_find_normals(mesh *host) {
 
 // ---- shapes
 
-static void put(mesh *out, int vertex, const double point[3]) {
-    for (int i = 0; i < 3; i++) out->position[3 * (size_t)vertex + (size_t)i] = (float)point[i];
-}
-
 static void put_triangle(mesh *out, int *count, int a, int b, int c) {
     int *corner = out->corner + 3 * (size_t)(*count)++;
     corner[0] = a, corner[1] = b, corner[2] = c;
-}
-
-// The point on the sphere at row r and column c of an icosahedron's face whose sides are cut into n parts.
-static void on_face(double corner[3][3], int n, int r, int c, double point[3]) {
-    for (int i = 0; i < 3; i++)
-        point[i] = ((n - r) * corner[0][i] + (r - c) * corner[1][i] + c * corner[2][i]) / n;
-    normalize(point);
 }
 
 // Faces do not share vertices. Vertices on common edges have equal positions and normals.
@@ -94,22 +83,23 @@ bool shape_icosphere(int level, mesh *out, fault *why) {
     if (!mesh_open(out, 20 * on_each, 20 * n * n, why)) return false;
     int triangles = 0;
     for (int face = 0; face < 20; face++) {
-        double corner[3][3];
-        for (int k = 0; k < 3; k++)
-            for (int i = 0; i < 3; i++) corner[k][i] = vertices[faces[face][k]][i];
-        for (int r = 0; r <= n; r++) {
+        const double *const top = vertices[faces[face][0]], *const left = vertices[faces[face][1]],
+                            *const right = vertices[faces[face][2]];
+        for (int r = 0; r <= n; r++) { // rows of the face, whose sides are cut into n parts
             const int row = face * on_each + r * (r + 1) / 2, next = row + r + 1;
             for (int c = 0; c <= r; c++) {
                 double point[3];
-                on_face(corner, n, r, c, point);
-                put(out, row + c, point);
+                for (int i = 0; i < 3; i++)
+                    point[i] = ((n - r) * top[i] + (r - c) * left[i] + c * right[i]) / n;
+                normalize(point);
+                for (int i = 0; i < 3; i++) out->position[3 * (row + c) + i] = (float)point[i];
                 if (r == n) continue;
                 put_triangle(out, &triangles, row + c, next + c, next + c + 1);
                 if (c < r) put_triangle(out, &triangles, row + c, next + c + 1, row + c + 1);
             }
         }
     }
-    for (int i = 0; i < 3 * out->vertices; i++) out->normal[i] = out->position[i];
+    memcpy(out->normal, out->position, 3 * (size_t)out->vertices * sizeof *out->normal);
     return true;
 }
 
@@ -220,30 +210,23 @@ static bool shape_fit(mesh *host) {
     return true;
 }
 
-static bool to_mesh(const reader *r, mesh *out, fault *why) {
-    const char *path = r->text.path;
-    if (r->triangles == 0) return fail(why, "%s: holds no faces", path);
-    if (!mesh_open(out, (int)r->vertices, (int)r->triangles, why)) return false;
-    memcpy(out->position, r->position, r->vertices * sizeof *r->position);
-    memcpy(out->corner, r->corner, r->triangles * sizeof *r->corner);
-    if (!shape_fit(out)) {
-        mesh_close(out);
-        return fail(why, "%s: the mesh has no extent, or a boundless one", path);
-    }
-    mesh_find_normals(out);
-    for (int v = 0; v < out->vertices; v++) {
-        float *n = out->normal + 3 * (size_t)v;
-        const float square = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
-        if (!(square > 0)) n[0] = n[1] = 0, n[2] = 1;
-    }
-    return true;
-}
-
 bool obj_file_read(const char *path, mesh *out, fault *why) {
     reader r = {0};
     *out = (mesh){0};
     if (!input_file_open(&r.text, path, why)) return false;
-    const bool done = read_lines(&r, why) && to_mesh(&r, out, why);
+    bool done = read_lines(&r, why) && (r.triangles > 0 || fail(why, "%s: holds no faces", path)) &&
+                mesh_open(out, (int)r.vertices, (int)r.triangles, why);
+    if (done) {
+        memcpy(out->position, r.position, r.vertices * sizeof *r.position);
+        memcpy(out->corner, r.corner, r.triangles * sizeof *r.corner);
+        done = shape_fit(out) || fail(why, "%s: the mesh has no extent, or a boundless one", path);
+        mesh_find_normals(out);
+    }
+    for (int v = 0; v < out->vertices; v++) {
+        float *n = out->normal + 3 * (size_t)v;
+        if (!(n[0] * n[0] + n[1] * n[1] + n[2] * n[2] > 0)) n[0] = n[1] = 0, n[2] = 1;
+    }
+    if (!done) mesh_close(out);
     input_file_close(&r.text);
     free(r.position);
     free(r.corner);

@@ -338,14 +338,10 @@ void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, l
 
 // ---- memory
 
-namespace {
-
 template <typename T>
-void allocate(T **array, size_t count) {
+static void allocate(T **array, size_t count) {
     *array = static_cast<T *>(device_allocate(count * sizeof(T)));
 }
-
-} // namespace
 
 sphere_set sphere_set_over(float *block, int64_t count, int channels) {
     return {count, channels, block, block + 3 * count, block + 4 * count, block + 5 * count};

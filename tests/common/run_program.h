@@ -75,6 +75,9 @@ class small_disk {
     small_disk(const small_disk &) = delete;
 };
 
+#define EXPECT_CONTAINS(text, part)                                                                          \
+    EXPECT_NE(std::string(text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
+
 class ProgramTest : public testing::Test {
   protected:
     fs::path folder; // of this test alone
@@ -100,31 +103,38 @@ class ProgramTest : public testing::Test {
         return result;
     }
 
-    struct refused_line {
-        std::vector<std::string> arguments;
-        const char *part; // of stderr
+    // The words of a command line; @NAME is a path in the test's folder.
+    std::vector<std::string> words(const std::string &line) const {
+        std::istringstream text(line);
+        std::vector<std::string> all;
+        for (std::string word; text >> word;)
+            all.push_back(word[0] == '@' ? at(word.c_str() + 1).string() : word);
+        return all;
+    }
+    size_t files_in_folder() const {
+        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    }
+    struct refusal {
+        std::string line;
+        int code;
+        std::string says; // on stderr
     };
-    // Each ends with that code, says why on stderr and nothing on stdout.
-    void expect_refused(const char *program, const std::vector<refused_line> &lines, int code) const {
-        for (const refused_line &line : lines) {
-            const outcome result = run(program, line.arguments);
-            EXPECT_EQ(result.code, code) << line.part;
-            EXPECT_EQ(result.out, "") << line.part;
-            EXPECT_NE(result.err.find(line.part), std::string::npos) << "no '" << line.part << "' in:\n"
-                                                                     << result.err;
-            if (code == 1) {
+    // Each is refused with its words, says nothing on stdout, and leaves no file.
+    void refuses(const char *program, const std::vector<refusal> &table) const {
+        const size_t files = files_in_folder();
+        for (const refusal &row : table) {
+            const outcome result = run(program, words(row.line));
+            EXPECT_EQ(result.code, row.code) << row.line;
+            EXPECT_EQ(result.out, "") << row.line;
+            EXPECT_CONTAINS(result.err, row.says);
+            EXPECT_EQ(files_in_folder(), files) << row.line << ": something was left behind";
+            if (row.code == 1) {
                 EXPECT_EQ(result.err.rfind(fs::path(program).filename().string() + ": ", 0), 0u)
                     << result.err;
             }
         }
     }
-    size_t files_in_folder() const {
-        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-    }
 };
-
-#define EXPECT_CONTAINS(text, part)                                                                          \
-    EXPECT_NE(std::string(text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
 
 // The two numbers in a line "label ... A -> B ..."
 inline std::array<double, 2> change(const std::string &text, const std::string &label) {

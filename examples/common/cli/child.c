@@ -64,56 +64,47 @@ static void read_output(reading *r, int from, pid_t child) {
     end_line(r);
 }
 
-// In the child; `failed` takes errno if there is no such program.
-static void become(const child_program *program, int output, int failed) {
+enum { CANNOT_START = 126, NOT_INSTALLED = 127 }; // codes as a shell has them
+
+// In the child.
+static void become(const child_program *program, int output) {
     const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
     if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
         dup2(output, STDERR_FILENO) >= 0)
         execvp(program->argv[0], (char *const *)(uintptr_t)program->argv);
-    const int number = errno;
-    _exit(write(failed, &number, sizeof number) == sizeof number ? 127 : 126);
+    if (errno == ENOENT) _exit(NOT_INSTALLED);
+    dprintf(output, "cannot start: %s\n", strerror(errno));
+    _exit(CANNOT_START);
 }
 
 static bool judge(const reading *r, int status, fault *why) {
     const char *const *const argv = r->program->argv;
     const char *const what = argv[1] && argv[1][0] != '-' ? argv[1] : "";
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code == 0) return true;
     if (is_stopped(r->program)) return fail(why, "%s is stopped by a signal", argv[0]);
-    if (WIFSIGNALED(status))
+    if (code < 0)
         return fail(why, "%s %s was killed by signal %d: %s", argv[0], what, WTERMSIG(status), r->last);
-    return fail(why, "%s %s ended with code %d: %s", argv[0], what, WEXITSTATUS(status), r->last);
+    if (code == NOT_INSTALLED) return fail(why, "%s is not installed: %s", argv[0], r->program->install);
+    return fail(why, "%s %s ended with code %d: %s", argv[0], what, code, r->last);
 }
 
 bool child_run(const child_program *program, fault *why) {
-    const char *const name = program->argv[0];
     reading r = {.program = program};
-    int output[2], failed[2], number = 0, status = 0;
-    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", name, strerror(errno));
-    if (pipe2(failed, O_CLOEXEC) != 0) {
-        fail(why, "%s: no pipe: %s", name, strerror(errno));
-        close(output[0]);
-        close(output[1]);
-        return false;
-    }
+    int output[2], status = 0;
+    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
     const pid_t child = fork();
-    if (child == 0) become(program, output[1], failed[1]);
-    if (child < 0) number = errno;
+    if (child == 0) become(program, output[1]);
+    if (child < 0) fail(why, "%s: cannot start: %s", program->argv[0], strerror(errno));
     close(output[1]);
-    close(failed[1]);
     if (child > 0) {
         setpgid(child, child); // the first of both that comes to it does it
-        ssize_t got;
-        do got = read(failed[0], &number, sizeof number);
-        while (got < 0 && errno == EINTR);
-        if (got == 0) read_output(&r, output[0], child);
+        read_output(&r, output[0], child);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
     }
     close(output[0]);
-    close(failed[0]);
-    if (number == 0) return judge(&r, status, why);
-    return child > 0 && number == ENOENT ? fail(why, "%s is not installed: %s", name, program->install)
-                                         : fail(why, "%s: cannot start: %s", name, strerror(number));
+    return child > 0 && judge(&r, status, why);
 }

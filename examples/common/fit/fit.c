@@ -4,12 +4,16 @@
 #include "device.h"
 #include "files/path.h"
 #include "images/image.h"
-#include "strategies/strategy_costs.h"
 #include <distwar/version.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef DISTWAR_SIMT
+#include "simt.h"
+#endif
+
+enum { MAX_RUNS = 1000 };
 
 typedef struct fit_options {
     const char *output; // a folder
@@ -23,7 +27,6 @@ enum { TARGET, START, RESULT, PICTURES };
 typedef struct fitting {
     const fit_workload *work;
     fit_options options;
-    candidate_list measured; // by bench
     fit_scene scene;
     int width, height;
     size_t values, parameters; // of a picture; of the scene
@@ -32,7 +35,10 @@ typedef struct fitting {
     void *loss;                // device
     float *picture[PICTURES];  // host: of view 0
     strategy_tuner tuner;
-    strategy_costs result;
+    // Of bench:
+    candidate_list measured;
+    bench_cost costs[MAX_CANDIDATES]; // of each
+    lane_histogram lanes;             // of all views
 } fitting;
 
 static bool fitting_open(fitting *f, int targets, fault *why) {
@@ -104,9 +110,8 @@ static double look(const fitting *f, int picture) {
 static double iterate(fitting *f) {
     const fit_scene *const scene = &f->scene;
     // The gradient and the two moments.
-    float *const gradient = device_allocate(3 * f->parameters * sizeof *gradient), *const moments =
-                                                                                       gradient +
-                                                                                       f->parameters;
+    float *const gradient = device_allocate(3 * f->parameters * sizeof *gradient);
+    float *const moments = gradient + f->parameters;
     device_clear(moments, 2 * f->parameters * sizeof *moments);
     const int64_t iterations = f->options.iterations;
     progress bar;
@@ -177,27 +182,149 @@ static bool train(fitting *f, fault *why) {
         return false;
     const strategy_report tuned = strategy_tuner_report(&f->tuner);
     print_head(f, FIT_VIEWS);
-    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
-           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
-           strategy_report_source(&tuned));
+    printf("training   %lld iterations in %.1f s, %s at threshold %d\n", (long long)f->options.iterations,
+           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold);
     if (tuned.tuned)
-        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
+        printf("tuning     %lld launches measured, cost %.1f ms%s\n", (long long)tuned.measured, tuned.cost,
+               tuned.known ? "" : ": too few iterations to choose");
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
     printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
     return true;
 }
 
-// ---- bench
+// ---- bench: times on a GPU; counts of instructions on the CPU, where times say nothing about kernels
 
-static void prepare(void *context, size_t view) {
-    const fitting *const f = context;
-    f->work->draw((int)view);
-    compare(f, 0, f->scene.color_gradient);
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static void run(void *context, distwar_policy policy, lane_histogram *lanes) {
-    ((const fitting *)context)->work->backward(policy, lanes);
+void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, size_t count) {
+    qsort(milliseconds, count, sizeof *milliseconds, by_size);
+    const double median = (milliseconds[(count - 1) / 2] + milliseconds[count / 2]) / 2;
+    const double noise = median > 0 ? (milliseconds[count - 1] - milliseconds[0]) / median : 0;
+    double *const value = all->value;
+    value[COST_MEAN] += median / views;
+    value[COST_LEAST] = view == 0 ? median : fmin(value[COST_LEAST], median);
+    value[COST_MOST] = fmax(value[COST_MOST], median);
+    value[COST_NOISE] = fmax(value[COST_NOISE], noise);
+}
+
+#ifdef DISTWAR_SIMT
+static const char *const cost_keys[] = {"atomic_adds", "atomic_bytes", "atomic_instructions",
+                                        "shuffles",    "votes",        NULL};
+
+static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
+    (void)timer;
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    const simt_counters before = simt_counters_read();
+    f->work->backward(f->measured.rows[row].policy, NULL);
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    const simt_counters after = simt_counters_read();
+    const uint64_t done[] = {after.atomic_requests - before.atomic_requests,
+                             after.atomic_bytes - before.atomic_bytes,
+                             after.atomic_instructions - before.atomic_instructions,
+                             after.shuffles - before.shuffles, after.votes - before.votes};
+    for (int k = 0; cost_keys[k]; k++) {
+        double *const value = &f->costs[row].value[k];
+        *value += (double)done[k];
+        if (view + 1 == f->options.views) *value = floor(*value / (double)f->options.views);
+    }
+}
+#else
+static const char *const cost_keys[] = {"mean_ms", "least_ms", "most_ms", "noise", NULL};
+
+static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
+    const distwar_policy policy = f->measured.rows[row].policy;
+    double times[MAX_RUNS];
+    f->work->backward(policy, NULL);
+    for (int i = 0; i < f->options.runs; i++) {
+        gpu_timer_start(timer);
+        f->work->backward(policy, NULL);
+        times[i] = gpu_timer_stop(timer);
+    }
+    bench_cost_add(&f->costs[row], view, (int)f->options.views, times, (size_t)f->options.runs);
+}
+#endif
+
+// A row for each candidate, and how many lanes of the adjoint's warps are active, and how many keys they hold.
+static void measure(fitting *f) {
+    lane_histogram *const lanes = device_allocate(sizeof *lanes);
+    device_clear(lanes, sizeof *lanes);
+    gpu_timer timer = {0};
+    if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
+    for (int view = 0; view < f->options.views; view++) {
+        f->work->draw(view);
+        compare(f, 0, f->scene.color_gradient);
+        f->work->backward(f->measured.rows[0].policy, lanes);
+        for (int row = 0; row < f->measured.count; row++) measure_row(f, &timer, view, row);
+    }
+    gpu_timer_close(&timer);
+    device_download(&f->lanes, lanes, sizeof *lanes);
+    device_free(lanes);
+}
+
+// atomic's time over the row's; 0 if atomic was not measured, or if nothing was timed.
+static double speedup_over_atomic(const fitting *f, int row) {
+    for (int r = 0; r < f->measured.count && !KERNELS_ARE_COUNTED; r++)
+        if (f->measured.rows[r].policy.strategy == DISTWAR_ATOMIC)
+            return f->costs[r].value[COST_MEAN] / f->costs[row].value[COST_MEAN];
+    return 0;
+}
+
+static void print_histogram(const char *title, const unsigned long long counts[33]) {
+    unsigned long long total = 0;
+    double mean = 0;
+    for (int n = 1; n <= 32; n++) {
+        total += counts[n];
+        mean += n * (double)counts[n];
+    }
+    printf("%s", title);
+    for (int n = 1; n <= 32 && total > 0; n++) {
+        printf(" %5.1f", 100 * (double)counts[n] / (double)total);
+        if (n % 8 == 0) printf("%s", n < 32 ? "\n                                      " : "");
+    }
+    if (total > 0) printf("   mean %.1f", mean / (double)total);
+    printf("\n");
+}
+
+static void print_row(const fitting *f, int row) {
+    const strategy_candidate *const candidate = &f->measured.rows[row];
+    const double *const value = f->costs[row].value, speedup = speedup_over_atomic(f, row);
+    char threshold[16] = "-";
+    if (candidate->has_threshold)
+        snprintf(threshold, sizeof threshold, "%d", candidate->policy.balance_threshold);
+    printf("%-8s %9s", distwar_strategy_name(candidate->policy.strategy), threshold);
+    if (KERNELS_ARE_COUNTED)
+        printf(" %12.0f %11.0f %13.0f %12.0f %12.0f", value[0], value[1], value[2], value[3], value[4]);
+    else
+        printf(" %8.4f %8.4f %8.4f %5.1f%%", value[COST_MEAN], value[COST_LEAST], value[COST_MOST],
+               100 * value[COST_NOISE]);
+    if (speedup > 0) printf(" %8.3f", speedup);
+    printf("\n");
+}
+
+static void print_costs(const fitting *f) {
+    print_head(f, (int)f->options.views);
+    printf("\nCommits of a warp with at least one active lane, by the number n = 1..32, per cent:\n");
+    print_histogram("  n active lanes                      ", f->lanes.active_lanes);
+    print_histogram("  n different keys                    ", f->lanes.distinct_keys);
+    if (KERNELS_ARE_COUNTED)
+        printf("\nOne run, counted; instructions, shuffles and votes are of warps:\n"
+               "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
+    else
+        printf("\nOne run, ms: means over %lld views of the median run; least and most are over the views;\n"
+               "noise is the largest (slowest - fastest) / median over the runs of a view:\n"
+               "strategy threshold     mean    least     most  noise%s\n",
+               (long long)f->options.views, speedup_over_atomic(f, 0) > 0 ? "  times as fast as atomic" : "");
+    for (int row = 0; row < f->measured.count; row++) print_row(f, row);
+}
+
+static void describe_histogram(json_writer *json, const char *key, const unsigned long long counts[33]) {
+    json_begin(json, key, '[');
+    for (int n = 0; n <= 32; n++) json_put_integer(json, NULL, (int64_t)counts[n]);
+    json_end(json, ']');
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -207,20 +334,33 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "values", f->scene.sums->values);
     json_put_integer(json, "width", f->width);
     json_put_integer(json, "height", f->height);
-    strategy_costs_describe(json, &f->result);
+    json_put_text(json, "device", device_name());
+    json_put_integer(json, "views", f->options.views);
+    describe_histogram(json, "active_lanes", f->lanes.active_lanes);
+    describe_histogram(json, "distinct_keys", f->lanes.distinct_keys);
+    json_begin(json, "adjoint", '[');
+    for (int row = 0; row < f->measured.count; row++) {
+        const strategy_candidate *const candidate = &f->measured.rows[row];
+        const double speedup = speedup_over_atomic(f, row);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "reduction", distwar_strategy_name(candidate->policy.strategy));
+        if (candidate->has_threshold)
+            json_put_integer(json, "threshold", candidate->policy.balance_threshold);
+        else
+            json_put_text(json, "threshold", NULL);
+        for (int k = 0; cost_keys[k]; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);
+        if (speedup > 0) json_put_number(json, "speedup_over_atomic", speedup);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
 }
 
 static bool bench(fitting *f, fault *why) {
-    const fit_options *const o = &f->options;
-    const strategy_subject subject = {f, (size_t)o->views, prepare, run};
-    if (!json_is_possible(o->json, why) || !fitting_open(f, 1, why)) return false;
-    strategy_costs_measure(&subject, &f->measured, (int)o->runs, &f->result);
-    if (!json_is_stdout(o->json)) {
-        print_head(f, (int)o->views);
-        printf("\n");
-        strategy_costs_print(&f->result);
-    }
-    return !o->json || json_save(o->json, describe, f, why);
+    const char *const json = f->options.json;
+    if (!json_is_possible(json, why) || !fitting_open(f, 1, why)) return false;
+    measure(f);
+    if (!json_is_stdout(json)) print_costs(f);
+    return !json || json_save(json, describe, f, why);
 }
 
 // ---- the commands

@@ -32,6 +32,19 @@ typedef struct adam_group {
 void adam_groups_step(float *value, const float *gradient, float *moments, const adam_group *groups,
                       int group_count, float rate, int64_t step);
 
+// ---- bench
+
+// Times of a candidate in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
+// (slowest - fastest) / median of a view. On the CPU means over the views, rounded down: adds of atomics by lanes, bytes of
+// them; instructions of warps, which are atomics, shuffles and votes.
+enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE };
+typedef struct bench_cost {
+    double value[5];
+} bench_cost;
+
+// Adds the runs of view `view` of `views`, whose times it sorts; count >= 1.
+void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, size_t count);
+
 // ---- what is fitted
 
 enum { FIT_VIEWS = 8, FIT_GROUPS = 4 };

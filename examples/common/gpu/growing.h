@@ -8,25 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// `items` (malloc'ed or NULL) holds `count` items of `bytes_each` (>= 1) and has room for *room. Returns them
-// with room for at least one more item; doubles the room if needed. NULL if there is no memory; `items` is
-// then still valid.
-static inline void *growing(void *items, size_t count, size_t *room, size_t bytes_each) {
-    if (count < *room) return items;
-    const size_t wanted = *room ? 2 * *room : 16;
-    if (wanted > SIZE_MAX / bytes_each) return NULL;
-    void *grown = realloc(items, wanted * bytes_each);
-    if (grown) *room = wanted;
-    return grown;
-}
-
-// Appends a copy of *item to *items, such an array by its address. False if there is no memory.
+// Appends a copy of *item, of `bytes` (>= 1), to an array by its address: `items` points to a pointer, malloc'ed or NULL,
+// to *count items with room for *room, which doubles if needed. False if there is no memory; the array is then as before.
 static inline bool append(void *items, size_t *count, size_t *room, const void *item, size_t bytes) {
     void *array;
     memcpy(&array, items, sizeof array); // a pointer of another type
-    array = growing(array, *count, room, bytes);
-    if (!array) return false;
-    memcpy(items, &array, sizeof array);
+    if (*count == *room) {
+        const size_t wanted = *room ? 2 * *room : 16;
+        void *const grown = wanted > SIZE_MAX / bytes ? NULL : realloc(array, wanted * bytes);
+        if (!grown) return false;
+        memcpy(items, &grown, sizeof grown);
+        array = grown;
+        *room = wanted;
+    }
     memcpy((char *)array + (*count)++ * bytes, item, bytes);
     return true;
 }

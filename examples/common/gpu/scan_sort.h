@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scan and sort of device arrays: CUB on a GPU (scan_sort.cu), the standard library on a CPU
-// (scan_sort_host.cpp). Both give the same result, bit for bit. Counts are 64-bit, 0 is no work; 2^31 items
+// Scan and sort of device arrays. GPU and CPU give the same result, bit for bit. Counts are 64-bit, 0 is no work; 2^31 items
 // and more are fine.
 //
 // The workspace is device memory of at least the bytes asked for beforehand (which may be 0), aligned to 16

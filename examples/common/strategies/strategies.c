@@ -117,11 +117,6 @@ strategy_report strategy_tuner_report(const strategy_tuner *tuner) {
                              .cost = tuner->t.cost};
 }
 
-const char *strategy_report_source(const strategy_report *report) {
-    if (!report->tuned) return "";
-    return report->known ? " by the tuner" : " by a tuner that had too few iterations";
-}
-
 void strategy_tuner_close(strategy_tuner *tuner) {
     if (tuner->tunes) DEVICE_CHECK(tune_events_close(&tuner->ring));
     tuner->tunes = false;

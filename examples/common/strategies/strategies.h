@@ -9,7 +9,7 @@
 
 C_LINKAGE_BEGIN
 
-// Times say nothing about kernels on the CPU. There what they do is counted (strategy_costs.h), and nothing is tuned.
+// Times say nothing about kernels on the CPU. There what they do is counted (fit.c), and nothing is tuned.
 #ifdef DISTWAR_SIMT
 enum { KERNELS_ARE_COUNTED = 1 };
 #else
@@ -110,9 +110,6 @@ void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates
 void strategy_tuner_begin(strategy_tuner *tuner);
 void strategy_tuner_end(strategy_tuner *tuner, double work);
 strategy_report strategy_tuner_report(const strategy_tuner *tuner);
-// Where the policy comes from, to print after it: " by the tuner", " by a tuner that had too few iterations",
-// or "" if nothing was tuned.
-const char *strategy_report_source(const strategy_report *report);
 void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
 
 // ---- sums of K values for each key, which commit.cuh fills

@@ -2,6 +2,7 @@
 #include "files.h"
 #include "images/image.h"
 #include "png_sides.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -12,18 +13,22 @@
 
 namespace {
 
-image make(int width, int height, int channels) {
-    image picture;
-    fault why;
-    EXPECT_TRUE(image_open(&picture, width, height, channels, &why)) << why.text;
-    return picture;
-}
+// Closed at the end.
+struct owned : image {
+    owned(int its_width, int its_height, int its_channels, int value = 0) : image{} {
+        fault why;
+        EXPECT_TRUE(image_open(this, its_width, its_height, its_channels, &why)) << why.text;
+        std::fill_n(pixels, width * height * channels, uint8_t(value));
+    }
+    ~owned() { image_close(this); }
+    owned(const owned &) = delete;
+};
 
-image make_random(int width, int height, int channels, unsigned seed) {
-    image picture = make(width, height, channels);
+std::vector<uint8_t> random_bytes(int count, unsigned seed) {
     std::mt19937 random(seed);
-    for (int i = 0; i < width * height * channels; i++) picture.pixels[i] = uint8_t(random());
-    return picture;
+    std::vector<uint8_t> bytes(static_cast<size_t>(count));
+    for (uint8_t &byte : bytes) byte = uint8_t(random());
+    return bytes;
 }
 
 std::vector<int> values(const image &picture) {
@@ -124,7 +129,9 @@ TEST_F(Image, RefusesBadShapes) {
 
 TEST_F(Image, WritesWhatItReads) {
     for (const int channels : {3, 4}) {
-        image sent = make_random(13, 7, channels, 1);
+        owned sent(13, 7, channels);
+        const std::vector<uint8_t> bytes = random_bytes(13 * 7 * channels, 1);
+        std::copy(bytes.begin(), bytes.end(), sent.pixels);
         ASSERT_TRUE(image_write_png(path.c_str(), &sent, &why)) << why.text;
         ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
         EXPECT_EQ(picture.width, 13);
@@ -132,14 +139,12 @@ TEST_F(Image, WritesWhatItReads) {
         EXPECT_EQ(picture.channels, channels);
         EXPECT_EQ(values(picture), values(sent));
         image_close(&picture);
-        image_close(&sent);
     }
     EXPECT_EQ(folder.entries(), 1u);
 }
 
 TEST_F(Image, WritesAJpegThatItReads) {
-    image sent, rgba = make_random(8, 8, 4, 1);
-    ASSERT_TRUE(image_open(&sent, 40, 30, 3, &why)) << why.text;
+    const owned sent(40, 30, 3), rgba(8, 8, 4);
     for (int y = 0; y < 30; y++)
         for (int x = 0; x < 40; x++)
             for (int c = 0; c < 3; c++)
@@ -157,8 +162,6 @@ TEST_F(Image, WritesAJpegThatItReads) {
     EXPECT_LT(coarse, count);
     EXPECT_FALSE(image_encode_jpeg(&rgba, 90, &bytes, &count, &why));
     EXPECT_EQ(bytes, nullptr);
-    image_close(&sent);
-    image_close(&rgba);
 }
 
 TEST_F(Image, ReadsEveryKindOfPng) {
@@ -213,13 +216,9 @@ TEST_F(Image, ReadsEveryKindOfPng) {
 }
 
 TEST_F(Image, ReadsInterlacedPng) {
-    image sent = make_random(19, 11, 3, 2);
-    ASSERT_TRUE(
-        read(encode_png(19, 11, PNG_COLOR_TYPE_RGB, 8,
-                        std::vector<uint8_t>(sent.pixels, sent.pixels + 19 * 11 * 3), PNG_INTERLACE_ADAM7)))
-        << why.text;
-    EXPECT_EQ(values(picture), values(sent));
-    image_close(&sent);
+    const std::vector<uint8_t> sent = random_bytes(19 * 11 * 3, 2);
+    ASSERT_TRUE(read(encode_png(19, 11, PNG_COLOR_TYPE_RGB, 8, sent, PNG_INTERLACE_ADAM7))) << why.text;
+    EXPECT_EQ(values(picture), std::vector<int>(sent.begin(), sent.end()));
 }
 
 TEST_F(Image, ReadsJpeg) {
@@ -305,9 +304,7 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
 
 // What ends after its last row is shown, as every decoder shows it.
 TEST_F(Image, RefusesEveryBeginningWithinTheRows) {
-    image sent = make_random(9, 6, 3, 3);
-    const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
-    image_close(&sent);
+    const std::vector<uint8_t> pixels = random_bytes(9 * 6 * 3, 3);
     for (const std::string &bytes :
          {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels),
           encode_jpeg(9, 6, 3, JCS_RGB, pixels, PROGRESSIVE)}) {
@@ -336,9 +333,7 @@ TEST_F(Image, RefusesEveryBeginningWithinTheRows) {
 }
 
 TEST_F(Image, SurvivesEveryFlip) {
-    image sent = make_random(9, 6, 3, 4);
-    const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
-    image_close(&sent);
+    const std::vector<uint8_t> pixels = random_bytes(9 * 6 * 3, 4);
     for (const std::string &bytes :
          {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels)}) {
         write_bytes(path, bytes);
@@ -350,7 +345,7 @@ TEST_F(Image, SurvivesEveryFlip) {
 }
 
 TEST_F(Image, DownscalesByBlockMeans) {
-    image big = make(5, 3, 3); // the last column and row are cut off
+    const owned big(5, 3, 3); // the last column and row are cut off
     for (int y = 0; y < 3; y++)
         for (int x = 0; x < 5; x++)
             for (int c = 0; c < 3; c++) big.pixels[(y * 5 + x) * 3 + c] = uint8_t(100 * c + 10 * y + x * x);
@@ -359,11 +354,10 @@ TEST_F(Image, DownscalesByBlockMeans) {
     EXPECT_EQ(picture.height, 1);
     // Means of {0, 1, 10, 11} = 5.5 and {4, 9, 14, 19} = 11.5, halves upward.
     EXPECT_EQ(values(picture), std::vector<int>({6, 106, 206, 12, 112, 212}));
-    image_close(&big);
 }
 
 TEST_F(Image, DownscalesToOnePixelAtLeast) {
-    image big = make(5, 2, 4);
+    const owned big(5, 2, 4);
     for (int i = 0; i < 40; i++) big.pixels[i] = uint8_t(i / 4);
     ASSERT_TRUE(image_downscale(&big, 4, &picture, &why)) << why.text;
     EXPECT_EQ(picture.width, 1);
@@ -377,13 +371,10 @@ TEST_F(Image, DownscalesToOnePixelAtLeast) {
     EXPECT_EQ(values(picture), values(big));
     image_close(&picture);
     EXPECT_FALSE(image_downscale(&big, 0, &picture, &why));
-    image_close(&big);
 }
 
 TEST_F(Image, PutsPicturesBeside) {
-    image left = make(1, 2, 3), right = make(2, 2, 3);
-    for (int i = 0; i < 6; i++) left.pixels[i] = 10;
-    for (int i = 0; i < 12; i++) right.pixels[i] = 20;
+    const owned left(1, 2, 3, 10), right(2, 2, 3, 20);
     const image *both[] = {&left, &right};
     ASSERT_TRUE(image_write_beside(path.c_str(), both, 2, 1, &why)) << why.text;
     ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
@@ -393,14 +384,12 @@ TEST_F(Image, PutsPicturesBeside) {
     std::vector<int> expected = row;
     expected.insert(expected.end(), row.begin(), row.end());
     EXPECT_EQ(values(picture), expected);
-    image_close(&picture);
 
-    image high = make(1, 3, 3), clear = make(1, 2, 4), wide = make(IMAGE_MAX_SIZE, 2, 3);
+    const owned high(1, 3, 3), clear(1, 2, 4), wide(IMAGE_MAX_SIZE, 2, 3);
     for (const image *odd : {&high, &clear, &wide}) {
         const image *pair[] = {&left, odd};
         EXPECT_FALSE(image_write_beside(path.c_str(), pair, 2, 0, &why));
     }
-    for (image *each : {&left, &right, &high, &clear, &wide}) image_close(each);
 }
 
 TEST_F(Image, RoundsPlanes) {
@@ -413,7 +402,7 @@ TEST_F(Image, RoundsPlanes) {
 }
 
 TEST_F(Image, MeasuresPsnr) {
-    image a = make(4, 2, 3), b = make(4, 2, 3), other = make(2, 4, 3);
+    const owned a(4, 2, 3), b(4, 2, 3), other(2, 4, 3);
     EXPECT_EQ(image_psnr(&a, &b, NULL), std::numeric_limits<double>::infinity());
     b.pixels[5] = 255;
     EXPECT_NEAR(image_psnr(&a, &b, NULL), 10 * std::log10(24.0), 1e-12);
@@ -423,7 +412,6 @@ TEST_F(Image, MeasuresPsnr) {
     for (int i = 0; i < 24; i++) b.pixels[i] = 255;
     EXPECT_NEAR(image_psnr(&a, &b, NULL), 0.0, 1e-12);
     EXPECT_TRUE(std::isnan(image_psnr(&a, &other, NULL)));
-    for (image *each : {&a, &b, &other}) image_close(each);
 }
 
 } // namespace

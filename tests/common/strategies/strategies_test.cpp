@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "strategies/strategy_costs.h"
+#include "fit/fit.h"
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -64,7 +64,6 @@ TEST(StrategyTuner, WithOneCandidateTunesNothing) {
     const strategy_report report = strategy_tuner_report(tuner.get());
     EXPECT_FALSE(report.tuned);
     EXPECT_EQ(report.policy.strategy, DISTWAR_SERIAL);
-    EXPECT_STREQ(strategy_report_source(&report), "");
     strategy_tuner_close(tuner.get());
 }
 
@@ -79,42 +78,15 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidateAndStaysThereOnTheCpu) {
     strategy_tuner_close(tuner.get());
 }
 
-// Notes the views that it prepares and the policies that it runs.
-struct noted {
-    std::vector<size_t> views;
-    std::vector<distwar_policy> policies;
-};
-void prepare(void *context, size_t view) {
-    static_cast<noted *>(context)->views.push_back(view);
-}
-void run(void *context, distwar_policy policy, lane_histogram *) {
-    static_cast<noted *>(context)->policies.push_back(policy);
-}
-
-TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
-    const int thresholds[] = {0, 8};
-    const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
-    noted seen;
-    const strategy_subject subject = {&seen, 2, prepare, run};
-    strategy_costs costs;
-    strategy_costs_measure(&subject, &all, 3, &costs);
-    const size_t calls = KERNELS_ARE_COUNTED ? 1 : 3 + 1;
-    EXPECT_EQ(costs.candidates.count, all.count);
-    EXPECT_EQ(seen.views, (std::vector<size_t>{0, 1}));
-    ASSERT_EQ(seen.policies.size(), 2 * (1 + calls * size_t(all.count))); // lanes are counted once a view
-    EXPECT_EQ(seen.policies[1 + calls].strategy, DISTWAR_SERIAL);
-    EXPECT_EQ(costs.candidates.rows[4].policy.balance_threshold, 8);
-}
-
 // Medians over runs, means over views.
-strategy_cost cost_of(std::vector<std::vector<double>> views) {
-    strategy_cost cost = {};
+bench_cost cost_of(std::vector<std::vector<double>> views) {
+    bench_cost cost = {};
     for (size_t view = 0; view < views.size(); view++)
-        strategy_cost_add(&cost, view, views.size(), views[view].data(), views[view].size());
+        bench_cost_add(&cost, int(view), int(views.size()), views[view].data(), views[view].size());
     return cost;
 }
 
-TEST(StrategyCosts, OfAViewAreTheMedianOfItsRuns) {
+TEST(BenchCosts, OfAViewAreTheMedianOfItsRuns) {
     EXPECT_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_MEAN], 3);
     EXPECT_DOUBLE_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_NOISE], 8 / 3.0);
     EXPECT_EQ(cost_of({{4, 1, 2, 8}}).value[COST_MEAN], 3);
@@ -122,8 +94,8 @@ TEST(StrategyCosts, OfAViewAreTheMedianOfItsRuns) {
     EXPECT_EQ(cost_of({{0}}).value[COST_NOISE], 0); // of nothing
 }
 
-TEST(StrategyCosts, AreTheMeanOfTheMediansOfViews) {
-    const strategy_cost cost = cost_of({{3, 2, 1}, {4, 4, 5}, {9, 8, 10}});
+TEST(BenchCosts, AreTheMeanOfTheMediansOfViews) {
+    const bench_cost cost = cost_of({{3, 2, 1}, {4, 4, 5}, {9, 8, 10}});
     EXPECT_DOUBLE_EQ(cost.value[COST_MEAN], 5);
     EXPECT_EQ(cost.value[COST_LEAST], 2);
     EXPECT_EQ(cost.value[COST_MOST], 9);

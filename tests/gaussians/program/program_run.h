@@ -7,6 +7,7 @@
 #include "images/image.h"
 #include "scene.h"
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -16,20 +17,13 @@
 #include <iterator>
 #include <random>
 #include <sstream>
+#include <utility>
 
 using namespace std::string_literals;
 
 class Program : public ProgramTest {
   protected:
     outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
-    // The words of a command line; @NAME is a path in the test's folder.
-    std::vector<std::string> words(const std::string &line) const {
-        std::istringstream text(line);
-        std::vector<std::string> all;
-        for (std::string word; text >> word;)
-            all.push_back(word[0] == '@' ? at(word.c_str() + 1).string() : word);
-        return all;
-    }
     outcome dsplat(const std::string &line) const { return splat(words(line)); }
     // The same, which must end well.
     outcome done(const std::string &line) const {
@@ -43,23 +37,14 @@ class Program : public ProgramTest {
         all.insert(all.begin(), DSPLAT_PROGRAM);
         return started(all, at("out"), at("err"));
     }
-    struct refusal {
-        std::string line;
-        int code;
-        std::string says; // on stderr
-    };
-    // Each is refused with its words, and leaves no file.
-    void refuses(const std::vector<refusal> &table) const {
-        const size_t files = files_in_folder();
-        for (const refusal &row : table) {
-            const outcome run = dsplat(row.line);
-            EXPECT_EQ(run.code, row.code) << row.line;
-            EXPECT_EQ(run.out, "") << row.line;
-            EXPECT_CONTAINS(run.err, row.says);
-            EXPECT_EQ(files_in_folder(), files) << row.line << ": something was left behind";
-        }
-    }
+    void refuses(const std::vector<refusal> &table) const { ProgramTest::refuses(DSPLAT_PROGRAM, table); }
 };
+
+inline size_t occurrences(const std::string &text, const std::string &part) {
+    size_t found = 0;
+    for (size_t i = text.find(part); i != std::string::npos; i = text.find(part, i + 1)) found++;
+    return found;
+}
 
 class bytes {
     std::ofstream file;
@@ -72,6 +57,51 @@ class bytes {
         return *this;
     }
     void text(const std::string &name) { file.write(name.c_str(), std::streamsize(name.size() + 1)); }
+};
+
+struct picture : image {
+    explicit picture(const fs::path &path) : image{} {
+        fault why;
+        EXPECT_TRUE(image_read(path.c_str(), this, &why)) << why.text;
+    }
+    // Of three channels, all of one value.
+    picture(int its_width, int its_height, int value) : image{} {
+        fault why;
+        EXPECT_TRUE(image_open(this, its_width, its_height, 3, &why)) << why.text;
+        std::fill_n(pixels, 3 * size_t(width) * size_t(height), uint8_t(value));
+    }
+    ~picture() { image_close(this); }
+    picture(const picture &) = delete;
+    void write(const fs::path &path) const {
+        fault why;
+        EXPECT_TRUE(image_write_png(path.c_str(), this, &why)) << why.text;
+    }
+    // Pixels that are not of this colour.
+    int others(std::array<int, 3> color) const {
+        int count = 0;
+        for (int p = 0; p < width * height; p++)
+            count += !(pixels[channels * p] == color[0] && pixels[channels * p + 1] == color[1] &&
+                       pixels[channels * p + 2] == color[2]);
+        return count;
+    }
+};
+
+// A scene of the host, until the end.
+struct host_scene : gs_gaussians {
+    explicit host_scene(const fs::path &path) : gs_gaussians{} {
+        fault why;
+        EXPECT_TRUE(scene_read(path.c_str(), SCENE_FINITE, this, &why)) << why.text;
+    }
+    host_scene(int64_t gaussians, int degree) : gs_gaussians{} {
+        fault why;
+        EXPECT_TRUE(scene_open(this, gaussians, degree, &why)) << why.text;
+    }
+    ~host_scene() { scene_close(this); }
+    host_scene(host_scene &&other) : gs_gaussians(std::exchange(static_cast<gs_gaussians &>(other), {})) {}
+    void write(const fs::path &path) const {
+        fault why;
+        EXPECT_TRUE(scene_write(path.c_str(), this, &why)) << why.text;
+    }
 };
 
 // A COLMAP folder: coloured points in a slab in front of five cameras in a row, photographed as discs. All lengths are
@@ -105,19 +135,16 @@ inline void write_colmap(const fs::path &folder, int points, double unit_of_leng
               << uint32_t(1);
         views.text(name);
         views << uint64_t(0);
-        image picture;
-        fault why;
-        ASSERT_TRUE(image_open(&picture, photo_width, photo_height, 3, &why)) << why.text;
+        const picture photo(photo_width, photo_height, 0);
         for (const disc &d : discs) {
             double x = focal * (d.position[0] + shift) / d.position[2] + photo_width / 2.0;
             double y = focal * d.position[1] / d.position[2] + photo_height / 2.0;
             for (int j = 0; j < photo_height; j++)
                 for (int i = 0; i < photo_width; i++)
                     if (std::hypot(i + 0.5 - x, j + 0.5 - y) < 2.5)
-                        memcpy(picture.pixels + 3 * (j * photo_width + i), d.color, 3);
+                        memcpy(photo.pixels + 3 * (j * photo_width + i), d.color, 3);
         }
-        ASSERT_TRUE(image_write_png((folder / "images" / name).c_str(), &picture, &why)) << why.text;
-        image_close(&picture);
+        photo.write(folder / "images" / name);
     }
     bytes model(folder / "sparse/0/points3D.bin");
     model << uint64_t(points);
@@ -130,9 +157,7 @@ inline void write_colmap(const fs::path &folder, int points, double unit_of_leng
 
 // A scene of `count` Gaussians at one place.
 inline void write_scene(const fs::path &path, int count, float x, float y, float z) {
-    gs_gaussians scene;
-    fault why;
-    ASSERT_TRUE(scene_open(&scene, count, 0, &why)) << why.text;
+    const host_scene scene(count, 0);
     for (int i = 0; i < count; i++) {
         const float position[3] = {x, y, z};
         for (int axis = 0; axis < 3; axis++) {
@@ -143,25 +168,7 @@ inline void write_scene(const fs::path &path, int count, float x, float y, float
         scene.quaternion[4 * i] = 1;
         scene.opacity_logit[i] = 3;
     }
-    ASSERT_TRUE(scene_write(path.c_str(), &scene, &why)) << why.text;
-    scene_close(&scene);
+    scene.write(path);
 }
-
-struct picture : image {
-    explicit picture(const fs::path &path) : image{} {
-        fault why;
-        EXPECT_TRUE(image_read(path.c_str(), this, &why)) << why.text;
-    }
-    ~picture() { image_close(this); }
-    picture(const picture &) = delete;
-    // Pixels that are not of this colour.
-    int others(std::array<int, 3> color) const {
-        int count = 0;
-        for (int p = 0; p < width * height; p++)
-            count += !(pixels[channels * p] == color[0] && pixels[channels * p + 1] == color[1] &&
-                       pixels[channels * p + 2] == color[2]);
-        return count;
-    }
-};
 
 #endif

@@ -8,9 +8,7 @@ class Convert : public Program {
   protected:
     // Six Gaussians in a slab of +-1, of degree 3, each of its own size, opacity and colours.
     void write_six(const fs::path &path, bool antialias = false) const {
-        gs_gaussians g;
-        fault why;
-        ASSERT_TRUE(scene_open(&g, 6, 3, &why)) << why.text;
+        host_scene g(6, 3);
         std::mt19937 random(4);
         std::normal_distribution<float> normal;
         for (int i = 0; i < 18; i++) g.mean[i] = std::tanh(normal(random));
@@ -19,14 +17,7 @@ class Convert : public Program {
         for (int i = 0; i < 6; i++) g.opacity_logit[i] = 4 - float(i);
         for (int i = 0; i < 6 * 48; i++) g.sh[i] = std::tanh(normal(random)) * (i % 48 < 3 ? 1.5f : 0.4f);
         g.antialias = antialias;
-        ASSERT_TRUE(scene_write(path.c_str(), &g, &why)) << why.text;
-        scene_close(&g);
-    }
-    gs_gaussians read(const char *name) const {
-        gs_gaussians g;
-        fault why;
-        EXPECT_TRUE(scene_read(at(name).c_str(), SCENE_FINITE, &g, &why)) << why.text;
-        return g;
+        g.write(path);
     }
     outcome convert(const std::string &line) const { return done("convert " + line); }
     static double checked(const outcome &result) { // the PSNR that --check prints
@@ -44,9 +35,7 @@ TEST_F(Convert, ChecksThePicturesOfEachFormat) {
         const outcome result = convert("@a.ply @"s + name + " --check");
         EXPECT_CONTAINS(result.out, "6 Gaussians, SH degree 3");
         EXPECT_GT(checked(result), 35) << result.out;
-        gs_gaussians g = read(name);
-        EXPECT_TRUE(g.antialias);
-        scene_close(&g);
+        EXPECT_TRUE(host_scene(at(name)).antialias);
         EXPECT_CONTAINS(done("info @"s + name).out, "6, SH degree 3, antialiased");
         done("render @"s + name + " -o @b.png --width 64 --height 48");
     }
@@ -79,11 +68,7 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
         const fs::path folder = at(moved ? "after" : "before");
         fs::create_directories(folder / "images");
         fs::create_directories(folder / "sparse/0");
-        image blank;
-        fault why;
-        ASSERT_TRUE(image_open(&blank, 64, 48, 3, &why)) << why.text;
-        ASSERT_TRUE(image_write_png((folder / "images/v.png").c_str(), &blank, &why)) << why.text;
-        image_close(&blank);
+        picture(64, 48, 0).write(folder / "images/v.png");
         std::ofstream(folder / "sparse/0/cameras.txt") << "1 PINHOLE 64 48 60 60 32 24\n";
         std::ofstream(folder / "sparse/0/points3D.txt") << "";
         std::ofstream views(folder / "sparse/0/images.txt");
@@ -111,29 +96,23 @@ TEST_F(Convert, MergesCropsAndPrunes) {
     write_six(at("a.ply"));
     write_scene(at("b.ply"), 4, 5, 0, 0); // of degree 0
     convert("@a.ply @b.ply @both.spz");
-    gs_gaussians g = read("both.spz");
-    EXPECT_EQ(g.count, 10);
-    EXPECT_EQ(g.sh_degree, 3);
-    EXPECT_EQ(g.sh[9 * 48 + 10], 0);
-    scene_close(&g);
+    const host_scene both(at("both.spz"));
+    EXPECT_EQ(both.count, 10);
+    EXPECT_EQ(both.sh_degree, 3);
+    EXPECT_EQ(both.sh[9 * 48 + 10], 0);
     convert("@both.spz @c.ply --crop 4,-1,-1,6,1,1");
-    g = read("c.ply");
-    EXPECT_EQ(g.count, 4);
-    EXPECT_EQ(g.mean[0], 5);
-    scene_close(&g);
+    const host_scene cropped(at("c.ply"));
+    EXPECT_EQ(cropped.count, 4);
+    EXPECT_EQ(cropped.mean[0], 5);
     convert("@b.ply @c.ply --transform 0.5 --crop 2,-1,-1,3,1,1");
-    g = read("c.ply");
-    EXPECT_EQ(g.count, 4);
-    EXPECT_FLOAT_EQ(g.log_scale[0], -2 + std::log(0.5f));
-    scene_close(&g);
+    const host_scene halved(at("c.ply"));
+    EXPECT_EQ(halved.count, 4);
+    EXPECT_FLOAT_EQ(halved.log_scale[0], -2 + std::log(0.5f));
     // Those of least opacity and size go: the last, as both fall.
     convert("@a.ply @c.ply --prune 0.34");
-    gs_gaussians six = read("a.ply");
-    g = read("c.ply");
-    EXPECT_EQ(g.count, 4);
-    EXPECT_EQ(memcmp(g.mean, six.mean, 4 * 3 * sizeof(float)), 0);
-    scene_close(&g);
-    scene_close(&six);
+    const host_scene six(at("a.ply")), pruned(at("c.ply"));
+    EXPECT_EQ(pruned.count, 4);
+    EXPECT_EQ(memcmp(pruned.mean, six.mean, 4 * 3 * sizeof(float)), 0);
     write_six(at("aa.ply"), true);
     refuses({{"convert @a.ply @aa.ply @c.ply", 1, "aa.ply is antialiased and "}});
 }
@@ -161,9 +140,7 @@ TEST_F(Convert, RefusesLines) {
 TEST_F(Convert, TrainingWritesSpz) {
     write_colmap(at("data"), 30);
     done("train @data -o @t.spz --iterations 4");
-    gs_gaussians g = read("t.spz");
-    EXPECT_GT(g.count, 0);
-    scene_close(&g);
+    EXPECT_GT(host_scene(at("t.spz")).count, 0);
     done("eval @t.spz --cameras @data");
 }
 

@@ -58,6 +58,26 @@ TEST_F(Generate, ShowsItsScene) {
     EXPECT_GT(psnr("@data/scene.ply --cameras @data --background 1,1,1"), 45);
 }
 
+// What captures that are compared from version to version show: means over all Gaussians.
+TEST_F(Generate, IsTheSceneOfEarlierVersions) {
+    make("data");
+    const host_scene scene(at("data/scene.ply"));
+    ASSERT_EQ(scene.count, 2587);
+    const auto expect_mean = [&](const float *values, int width, int first, double expected) {
+        double sum = 0;
+        for (int64_t i = 0; i < scene.count; i++) sum += double(values[width * i + first]);
+        EXPECT_NEAR(sum / double(scene.count), expected, 1e-4) << width << " " << first;
+    };
+    const double position[] = {0.00575259, 0.00525749, -0.26704586},
+                 color[] = {-0.46272573, -0.51400427, -0.75245322};
+    for (int k = 0; k < 3; k++) {
+        expect_mean(scene.mean, 3, k, position[k]);
+        expect_mean(scene.sh, 48, k, color[k]);
+    }
+    expect_mean(scene.log_scale, 3, 0, -2.82847206);
+    expect_mean(scene.quaternion, 4, 1, 0.17411089);
+}
+
 TEST_F(Generate, AFisheyeIsTrainedAsItIsAndUndistorted) {
     make("data", "--fisheye 170");
     const std::string eval = " --cameras @data --background 1,1,1";

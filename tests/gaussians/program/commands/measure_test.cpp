@@ -18,12 +18,10 @@ void put_float(const fs::path &path, int i, int slot, float value) {
 
 TEST(Maps, AnErrorIsTheMeanOfTheChannelsDifferences) {
     fault why;
-    image black, other, errors;
-    ASSERT_TRUE(image_open(&black, 3, 1, GS_CHANNELS, &why)) << why.text;
-    ASSERT_TRUE(image_open(&other, 3, 1, GS_CHANNELS, &why)) << why.text;
+    image errors;
+    const picture black(3, 1, 0), other(3, 1, 0);
     const uint8_t colors[3][GS_CHANNELS] = {{0, 1, 0}, {2, 0, 0}, {10, 0, 20}};
     const int means[3] = {0, 1, 10}; // rounded to nearest
-    memset(black.pixels, 0, sizeof colors);
     memcpy(other.pixels, colors, sizeof colors);
     ASSERT_TRUE(map_errors(&black, &other, 1, &errors, &why)) << why.text;
     for (int pixel = 0; pixel < 3; pixel++) {
@@ -32,8 +30,6 @@ TEST(Maps, AnErrorIsTheMeanOfTheChannelsDifferences) {
         EXPECT_EQ(memcmp(errors.pixels + GS_CHANNELS * pixel, wanted, sizeof wanted), 0) << pixel;
     }
     image_close(&errors);
-    image_close(&other);
-    image_close(&black);
 }
 
 // ---- eval
@@ -44,17 +40,12 @@ class Eval : public Program {
     // scene.ply.
     void write_grays() {
         write_colmap(at("data"), 4);
-        for (int v = 0; v < photos; v++) write_gray(v, uint8_t(40 * (v + 1)));
+        for (int v = 0; v < photos; v++) write_gray(v, 40 * (v + 1));
         write_scene(at("scene.ply"), 2, 0, 0, -20);
     }
-    void write_gray(int view, uint8_t value) {
-        image picture;
-        fault why;
-        ASSERT_TRUE(image_open(&picture, photo_width, photo_height, 3, &why)) << why.text;
-        memset(picture.pixels, value, size_t(3 * photo_width * photo_height));
-        const fs::path path = at("data") / ("images/photo" + std::to_string(view) + ".png");
-        ASSERT_TRUE(image_write_png(path.c_str(), &picture, &why)) << why.text;
-        image_close(&picture);
+    void write_gray(int view, int value) {
+        picture(photo_width, photo_height, value)
+            .write(at("data") / ("images/photo" + std::to_string(view) + ".png"));
     }
     outcome evaluate(const std::string &more) const {
         return done("eval @scene.ply --cameras @data " + more);

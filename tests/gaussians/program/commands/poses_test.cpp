@@ -144,6 +144,9 @@ TEST_F(Poses, FailuresLeaveNothing) {
     expect_refused("@photos" + to, "the places of the 5 photographs cannot be found: they show too little");
     set("MODELS", "bad");
     expect_refused("@photos" + to, "cameras.bin: truncated");
+    fs::permissions(at("bin/colmap"), fs::perms::owner_read);
+    expect_refused("@photos" + to,
+                   "colmap feature_extractor ended with code 126: cannot start: Permission denied");
     set("PATH", at("small"));
     expect_refused("@photos" + to, "colmap is not installed: install COLMAP (Debian");
     expect_refused("@model" + to, "colmap is not installed");
@@ -191,13 +194,7 @@ TEST_F(PosesWithColmap, AreFoundOrRefused) {
     const outcome trained = done("train @data -o @scene.ply --iterations 2 --downscale 4");
     EXPECT_EQ(trained.out.find("random points"), std::string::npos);
     // Pictures of nothing.
-    for (const auto &entry : fs::directory_iterator(at("photos"))) {
-        image flat;
-        fault why;
-        ASSERT_TRUE(image_open(&flat, 96, 64, 3, &why));
-        EXPECT_TRUE(image_write_png(entry.path().c_str(), &flat, &why));
-        image_close(&flat);
-    }
+    for (const auto &entry : fs::directory_iterator(at("photos"))) picture(96, 64, 0).write(entry.path());
     const outcome refused = dsplat("poses @photos -o @none");
     EXPECT_EQ(refused.code, 1);
     EXPECT_CONTAINS(refused.err, "cannot be found: they show too little of the same things");

@@ -316,15 +316,9 @@ TEST_F(Program, TheUnitOfLengthDecidesNothing) {
 TEST_F(Program, RefinesPosesAndWritesCameras) {
     write_colmap(at("data"), 30);
     fs::create_directories(at("data") / "masks");
-    image mask;
-    fault why;
-    ASSERT_TRUE(image_open(&mask, photo_width, photo_height, 3, &why)) << why.text;
-    memset(mask.pixels + 300, 255, 3 * size_t(photo_width) * size_t(photo_height) - 300);
-    for (int i = 0; i < photos; i++) {
-        const std::string name = "photo" + std::to_string(i) + ".png";
-        ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
-    }
-    image_close(&mask);
+    const picture mask(photo_width, photo_height, 255);
+    memset(mask.pixels, 0, 300);
+    for (int i = 0; i < photos; i++) mask.write(at("data") / ("masks/photo" + std::to_string(i) + ".png"));
     const outcome refined =
         done("train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01"
              " --refine-poses --write-cameras @cameras.json --log @run.jsonl");

@@ -34,7 +34,6 @@ struct shown_scene {
 
 // A training whose steps do nothing for a millisecond.
 struct LivePage : testing::Test {
-    gs_gaussians host = {};
     training_state state = {};
     training_report report = {};
     run_record record = {};
@@ -55,7 +54,7 @@ struct LivePage : testing::Test {
 
     void open(int64_t count, int64_t most, double patience) {
         fault why;
-        ASSERT_TRUE(scene_open(&host, count, 3, &why));
+        const host_scene host(count, 3);
         std::mt19937 random(1);
         const auto unit = [&] { return float(random()) / 4294967296.0f; };
         for (int64_t i = 0; i < 48 * count; i++) host.sh[i] = unit() - 0.5f;
@@ -115,7 +114,6 @@ struct LivePage : testing::Test {
         live_page_stop(page);
         training_state_close(&state);
         ranks_alone_close(group);
-        scene_close(&host);
         run_record_close(&record);
     }
     answer_of ask(const char *name, const char *method = "GET") const {

@@ -20,29 +20,22 @@ class PageInABrowser : public Program {
     // Its upper left corner, where the picture is.
     double psnr(const char *photographed, const char *rendered) const {
         picture screen(at(photographed)), expected(at(rendered));
-        image corner;
-        fault why;
-        EXPECT_TRUE(image_open(&corner, size, size, 3, &why)) << why.text;
+        const picture corner(size, size, 0);
         for (int y = 0; y < size; y++)
             for (int x = 0; x < size; x++)
                 memcpy(corner.pixels + 3 * (size * y + x),
                        screen.pixels + screen.channels * (screen.width * y + x), 3);
-        const double result = image_psnr(&corner, &expected, NULL);
-        image_close(&corner);
-        return result;
+        return image_psnr(&corner, &expected, NULL);
     }
 };
 
 TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
     done("generate @data --views 3 --test-views 1 --gaussians 12000 --size " + std::to_string(size));
-    gs_gaussians scene;
-    fault why;
-    ASSERT_TRUE(scene_read(at("data/scene.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
+    host_scene scene(at("data/scene.ply"));
     ASSERT_GT(scene.sh_degree, 0);
     scene.antialias = 1;
-    ASSERT_TRUE(scene_write(at("antialiased.ply").c_str(), &scene, &why)) << why.text;
-    scene_close(&scene);
+    scene.write(at("antialiased.ply"));
     fs::copy(at("data/scene.ply"), at("plain.ply"));
     for (const std::string kind : {"plain", "antialiased"}) {
         done("export @" + kind + ".ply -o @page.html --cameras @data");

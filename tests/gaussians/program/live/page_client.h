@@ -46,11 +46,11 @@ class connection {
 struct answer_of {
     std::string status, head, body;
 
-    // path: "/TOKEN/name".
-    answer_of(uint16_t port, const std::string &method, const std::string &path) {
+    // target: "/TOKEN/name".
+    answer_of(uint16_t port, const std::string &method, const std::string &target,
+              const std::string &headers = "Host: localhost\r\nContent-Length: 0\r\n") {
         const connection client(port);
-        client.send(method + " " + path +
-                    " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        client.send(method + " " + target + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n");
         const std::string all = client.rest();
         const size_t end = all.find("\r\n\r\n");
         if (all.size() >= 12) status = all.substr(9, 3);

@@ -7,10 +7,8 @@
 namespace {
 
 // Values as trained scenes have them, one behind another in front of a camera at the origin.
-gs_gaussians random_scene(int64_t count, int degree, unsigned seed) {
-    gs_gaussians scene;
-    fault why;
-    EXPECT_TRUE(scene_open(&scene, count, degree, &why)) << why.text;
+host_scene random_scene(int64_t count, int degree, unsigned seed) {
+    host_scene scene(count, degree);
     std::mt19937 random(seed);
     const auto uniform = [&](double least, double most) {
         return float(least + (most - least) * (double(random()) / 4294967296.0));
@@ -27,11 +25,6 @@ gs_gaussians random_scene(int64_t count, int degree, unsigned seed) {
             scene.sh[3 * coefficients * i + k] = k < 3 ? uniform(-1.7, 1.7) : uniform(-0.2, 0.2);
     }
     return scene;
-}
-
-void save(const gs_gaussians &scene, const fs::path &path) {
-    fault why;
-    ASSERT_TRUE(scene_write(path.c_str(), &scene, &why)) << why.text;
 }
 
 // The Gaussian of the scene with the nearest mean.
@@ -80,9 +73,9 @@ void expect_within_steps(const gs_gaussians &scene, const exported_page &page) {
 class Page : public Program {};
 
 TEST_F(Page, HoldsTheSceneWithinItsSteps) {
-    gs_gaussians scene = random_scene(700, 3, 1); // three chunks, the last not full
+    host_scene scene = random_scene(700, 3, 1); // three chunks, the last not full
     scene.antialias = 1;
-    save(scene, at("scene.ply"));
+    scene.write(at("scene.ply"));
     write_colmap(at("data"), 20);
     const outcome run = done("export @scene.ply -o @page.html --cameras @data --views 3");
     EXPECT_CONTAINS(run.out, "700 Gaussians, harmonics of degree 3");
@@ -103,13 +96,12 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     EXPECT_EQ(page.text.find("http:"), page.text.rfind("http:"));
     for (const char *part : {"https:", "@import", "<link", "<iframe", " src=\"/", "@DATA@"})
         EXPECT_EQ(page.text.find(part), std::string::npos) << part;
-    scene_close(&scene);
 }
 
 // One view of the whole scene, and colours alone.
 TEST_F(Page, NeedsNoPhotographs) {
-    gs_gaussians scene = random_scene(40, 0, 2);
-    save(scene, at("scene.ply"));
+    host_scene scene = random_scene(40, 0, 2);
+    scene.write(at("scene.ply"));
     done("export @scene.ply -o @page.html --background 1,0.5,0");
     const exported_page page(at("page.html"));
     expect_within_steps(scene, page);
@@ -118,17 +110,16 @@ TEST_F(Page, NeedsNoPhotographs) {
     ASSERT_EQ(page.facts["views"].size(), 1u);
     EXPECT_TRUE(page.facts["views"].at(0)["photo"].null());
     EXPECT_EQ(page.facts["background"].at(1).number(), 0.5);
-    scene_close(&scene);
 }
 
 TEST_F(Page, LeavesOutThoseOfLeastOpacityAndSize) {
-    gs_gaussians scene = random_scene(20, 1, 3);
+    host_scene scene = random_scene(20, 1, 3);
     for (int64_t i = 0; i < scene.count; i++) {
         for (int k = 0; k < 3; k++) scene.log_scale[3 * i + k] = i % 4 == 1 ? -4 : -2;
         scene.mean[3 * i] = float(i);
         scene.opacity_logit[i] = i % 2 == 1 ? 1 : -2;
     }
-    save(scene, at("scene.ply"));
+    scene.write(at("scene.ply"));
     const outcome run = done("export @scene.ply -o @page.html --most 10");
     EXPECT_CONTAINS(run.out, "10 Gaussians of 20");
     const exported_page page(at("page.html"));
@@ -136,12 +127,11 @@ TEST_F(Page, LeavesOutThoseOfLeastOpacityAndSize) {
     for (const shown_gaussian &gaussian : page.gaussians) shown.insert(nearest(scene, gaussian));
     EXPECT_EQ(shown, (std::set<int64_t>{1, 3, 5, 7, 9, 11, 13, 15, 17, 19}));
     EXPECT_EQ(page.facts["total"].number(), 20);
-    scene_close(&scene);
 }
 
 // A name is text wherever it stands.
 TEST_F(Page, NamesStayText) {
-    gs_gaussians scene = random_scene(5, 0, 4);
+    host_scene scene = random_scene(5, 0, 4);
     const char *const hostile = "</script><!--<script>alert(1)</script>\" & 'x'";
     one_view_page(scene, hostile).write(at("hostile.html"));
     one_view_page named(scene, "plain");
@@ -150,19 +140,13 @@ TEST_F(Page, NamesStayText) {
     const exported_page page(at("hostile.html")), plain(at("plain.html"));
     EXPECT_EQ(page.facts["views"].at(0)["name"].text(), hostile);
     EXPECT_EQ(page.facts["title"].text(), hostile);
-    const auto count = [](const std::string &text, const char *part) {
-        size_t found = 0;
-        for (size_t i = text.find(part); i != std::string::npos; i = text.find(part, i + 1)) found++;
-        return found;
-    };
     for (const char *part : {"<script", "</script", "<!--", "<title"})
-        EXPECT_EQ(count(page.text, part), count(plain.text, part)) << part;
-    scene_close(&scene);
+        EXPECT_EQ(occurrences(page.text, part), occurrences(plain.text, part)) << part;
 }
 
 // Harmonics become coarser, then they go; the Gaussians stay.
 TEST(PackedScene, FitsIntoItsRoom) {
-    gs_gaussians scene = random_scene(3000, 3, 5);
+    host_scene scene = random_scene(3000, 3, 5);
     fault why;
     packed_scene whole, coarse, bare;
     ASSERT_TRUE(packed_scene_open(&whole, &scene, SIZE_MAX, &why)) << why.text;
@@ -191,25 +175,22 @@ TEST(PackedScene, FitsIntoItsRoom) {
     packed_scene_close(&whole);
     packed_scene_close(&coarse);
     packed_scene_close(&bare);
-    scene_close(&scene);
 }
 
 // Harmonics become coarser, so that a page of up to PAGE_GAUSSIANS has at most PAGE_BYTES.
 TEST_F(Page, HasAtMostItsBytes) {
-    gs_gaussians scene = random_scene(200000, 3, 7);
+    host_scene scene = random_scene(200000, 3, 7);
     one_view_page large(scene, "large");
     large.write(at("page.html"));
     const page_written &written = large.written;
     EXPECT_LE(written.bytes, size_t(PAGE_BYTES));
     EXPECT_GT(double(written.bytes), 0.9 * PAGE_BYTES);
     EXPECT_EQ(written.sh_degree, 3);
-    scene_close(&scene);
 }
 
 TEST_F(Page, RefusesBadInput) {
-    gs_gaussians scene = random_scene(5, 0, 6);
-    save(scene, at("scene.ply"));
-    scene_close(&scene);
+    host_scene scene = random_scene(5, 0, 6);
+    scene.write(at("scene.ply"));
     write_colmap(at("data"), 5);
     const fs::path page = at("page.html");
     std::ofstream(page) << "old";

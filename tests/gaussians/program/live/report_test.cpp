@@ -111,9 +111,8 @@ TEST_F(Report, LargePicturesAreShownSmaller) {
 
 // Three series of PSNR in one plot, without points that are not numbers.
 TEST_F(Report, DrawsWhatARecordHas) {
-    gs_gaussians scene;
+    const host_scene scene(3, 0);
     fault why;
-    ASSERT_TRUE(scene_open(&scene, 3, 0, &why));
     run_record record = {};
     for (int i = 1; i <= 1000; i++) {
         run_point point = {};
@@ -144,7 +143,6 @@ TEST_F(Report, DrawsWhatARecordHas) {
         EXPECT_EQ(one["y"].at(one["y"].size() - 1).number(), expected[i].y);
     }
     run_record_close(&record);
-    scene_close(&scene);
 }
 
 } // namespace

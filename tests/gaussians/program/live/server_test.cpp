@@ -36,26 +36,19 @@ struct Server : testing::Test {
     }
     void TearDown() override { page_server_stop(server); }
 
-    std::string ask(const std::string &method, const std::string &target, const std::string &headers) const {
-        const connection client(port);
-        client.send(method + " " + target + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n");
-        return client.rest();
-    }
     std::string status(const std::string &method, const std::string &target,
                        const std::string &headers) const {
-        const std::string answer = ask(method, target, headers);
-        return answer.size() < 12 ? answer : answer.substr(9, 3);
+        return answer_of(port, method, target, headers).status;
     }
     std::string local() const { return "Host: 127.0.0.1:" + std::to_string(port) + "\r\n"; }
 };
 
 TEST_F(Server, GivesThePageToWhoKnowsTheToken) {
-    const std::string answer = ask("GET", path, local());
-    EXPECT_EQ(answer.rfind("HTTP/1.1 200 ", 0), 0u) << answer.substr(0, 80);
-    EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), page);
-    EXPECT_CONTAINS(answer.substr(0, 1000), "Referrer-Policy: no-referrer");
-    const std::string head = ask("HEAD", path, local());
-    EXPECT_EQ(head.substr(head.find("\r\n\r\n") + 4), "");
+    const answer_of answer(port, "GET", path, local());
+    EXPECT_EQ(answer.status, "200");
+    EXPECT_EQ(answer.body, page);
+    EXPECT_CONTAINS(answer.head, "Referrer-Policy: no-referrer");
+    EXPECT_EQ(answer_of(port, "HEAD", path, local()).body, "");
     for (const char *own : {"Host: localhost:9\r\n", "Host: 192.168.0.7\r\n", "Host: [::1]:80\r\n",
                             "Host: localhost:80\r\nOrigin: http://localhost:80\r\n"})
         EXPECT_EQ(status("HEAD", path, own), "200") << own;

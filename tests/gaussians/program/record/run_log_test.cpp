@@ -2,6 +2,7 @@
 // dsplat train --log: a line of JSON for every step line, evaluation and change of count.
 #include "program_run.h"
 #include "json_value.h"
+#include "record/run_log.h"
 #include "distwar_gs.h"
 #include <chrono>
 #include <map>
@@ -78,6 +79,35 @@ TEST_F(RunLog, SaysHowTrainingWent) {
     ASSERT_EQ(events["end"].size(), 1u);
     EXPECT_EQ(events["end"][0]["iteration"].number(), 20);
     EXPECT_EQ(events.size(), 4u);
+}
+
+// On a GPU, whose clocks are sums over steps since the start.
+TEST_F(RunLog, TimesOfStagesAreMeansSinceTheLineBefore) {
+    run_log log;
+    run_log_options options = {};
+    const std::string path = at("run.jsonl");
+    options.path = path.c_str();
+    options.every = 1;
+    fault why;
+    ASSERT_TRUE(run_log_open(&log, &options, &why)) << why.text;
+    training_state state = {};
+    double losses[3] = {1, 2, 3};
+    training_report report = {};
+    report.first_iteration = 1, report.step_views = 1, report.losses = losses;
+    for (const int steps : {1, 3}) {
+        report.iterations = report.clock.steps = steps;
+        for (int i = 0; i < STAGES; i++) report.clock.milliseconds[i] = (i + 1) * steps * steps;
+        ASSERT_TRUE(run_log_observe(&log, &state, &report, &why)) << why.text;
+    }
+    ASSERT_TRUE(run_log_close(&log, &why)) << why.text;
+    const std::vector<json> lines = read_log()["step"];
+    ASSERT_EQ(lines.size(), 2u);
+    for (int i = 0; i < STAGES; i++) {
+        const char *const name = stage_name(stage(i));
+        EXPECT_EQ(lines[0]["gpu_ms"][name].number(), i + 1) << name;
+        EXPECT_EQ(lines[1]["gpu_ms"][name].number(), 4 * (i + 1)) << name;
+    }
+    EXPECT_EQ(lines[1]["loss"].number(), 2.5);
 }
 
 // The end is measured as `dsplat eval` does.

@@ -31,21 +31,15 @@ bool write_as_rank(ranks *group, void *context) {
 
 class ScenePieces : public Program {
   protected:
-    gs_gaussians scene = {};
+    host_scene scene{101, 1};
     fault why = {};
 
-    void SetUp() override {
-        Program::SetUp();
-        ASSERT_TRUE(scene_open(&scene, 101, 1, &why)) << why.text;
+    ScenePieces() {
         for (int64_t i = 0; i < 3 * scene.count; i++) scene.mean[i] = float(i);
         for (int64_t i = 0; i < 12 * scene.count; i++) scene.sh[i] = float(i) / 7;
         for (int64_t i = 0; i < scene.count; i++) scene.opacity_logit[i] = float(i) - 50;
         scene.mean[3 * 40] = NAN, scene.sh[12 * 41 + 11] = INFINITY, scene.opacity_logit[100] = NAN;
         scene.antialias = 1;
-    }
-    void TearDown() override {
-        scene_close(&scene);
-        Program::TearDown();
     }
 };
 
@@ -64,7 +58,7 @@ TEST_F(ScenePieces, IsTheFileOfOneRankWhateverThePieces) {
             fs::remove(at("ranks.ply"));
         }
     ASSERT_EQ(gaussians_keep_finite(&scene), 3);
-    ASSERT_TRUE(scene_write(at("one.ply").c_str(), &scene, &why)) << why.text;
+    scene.write(at("one.ply"));
     for (const std::string &file : files) EXPECT_TRUE(file == contents(at("one.ply")));
 }
 
