@@ -47,7 +47,7 @@ distwar::key_sums<T, Index, Out> sums_of(const ix_rows &rows) {
     sums.index = static_cast<const Index *>(rows.index);
     sums.source = static_cast<const T *>(rows.source);
     sums.out = static_cast<Out *>(rows.out);
-    sums.skipped = rows.skipped, sums.bound = rows.bound, sums.report = rows.report;
+    sums.skipped = rows.skipped, sums.report = rows.report;
     sums.way = rows.way == IX_CHOSEN && rows.deterministic ? distwar::sums_way::deterministic
                                                            : distwar::sums_way(int(rows.way));
     sums.workspace = rows.workspace, sums.workspace_bytes = rows.workspace_bytes;
@@ -203,7 +203,7 @@ ix_status ix_reduce(const ix_rows *rows, ix_operation operation, ix_stream strea
     IX_REQUIRE(rows, "rows must be given");
     IX_REQUIRE(unsigned(operation) < IX_OPERATIONS, "operation must be an ix_operation");
     ix_rows plain = *rows; // the checks of a way without a workspace
-    plain.way = IX_ATOMIC, plain.float_sums = 0, plain.bound = 0;
+    plain.way = IX_ATOMIC, plain.float_sums = 0;
     const ix_status status = check(function, &plain, true);
     if (status != IX_OK) return status;
     IX_REQUIRE(rows->count <= (int64_t(1) << 38) / rows->width, "count times width is too large");

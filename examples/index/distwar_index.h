@@ -76,9 +76,6 @@ typedef struct ix_rows {
     // Not 0: out is float32, also where source has 16 bits: no sum is rounded to 16 bits on its way. Such sums
     // are not deterministic: fixed point is refused.
     int32_t float_sums;
-    // > 0: every finite |value| of source is below the power of two above it. IX_FIXED and IX_EXACT then read source
-    // once. A value that is not makes its sum NaN.
-    double bound;
 } ix_rows;
 
 // The bytes of the workspace of ix_add for these sizes; it may be 0.
@@ -106,8 +103,8 @@ ix_status ix_add(const ix_rows *rows, ix_stream stream);
 
 typedef enum ix_operation { IX_MINIMUM, IX_MAXIMUM, IX_PRODUCT, IX_OPERATIONS } ix_operation;
 
-// out[index[i]][k] = out[index[i]][k] op source[i][k] for all i, in any order. Of ix_rows `way`, `bound`, `float_sums`
-// and the workspace are not read.
+// out[index[i]][k] = out[index[i]][k] op source[i][k] for all i, in any order. Of ix_rows `way`, `float_sums` and
+// the workspace are not read.
 // Result: minima and maxima have the same bits in every run and for every order of the rows; -0.0 is below 0.0; NaN if a
 // value is. Products are rounded at each multiplication; deterministic: rows of one index must follow each other, and are
 // multiplied in their order, one thread for each value of a row of out.

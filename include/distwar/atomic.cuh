@@ -16,9 +16,6 @@ enum class scope { block, device, system };
 
 namespace detail {
 
-template <scope S>
-inline constexpr bool is_scope = S == scope::block || S == scope::device || S == scope::system;
-
 // The call of CUDA's atomic, or the statement of PTX, for scope S.
 #define DISTWAR_CALL_AT(S, call, ...)                                                                        \
     if constexpr (S == scope::block)                                                                         \
@@ -88,32 +85,43 @@ template <bool Holds, typename T>
 __host__ __device__ constexpr auto value_in() {
     if constexpr (Holds) return T{};
 }
+// What the operators below do with two T, as numbers of the type of Form::wide().
+template <typename T, typename Form>
+struct arithmetic {
+    static __host__ __device__ __forceinline__ T sum(T a, T b) {
+        return Form::stored(Form::wide(a) + Form::wide(b));
+    }
+    static __host__ __device__ __forceinline__ T product(T a, T b) {
+        return Form::stored(Form::wide(a) * Form::wide(b));
+    }
+    static __host__ __device__ __forceinline__ T lesser(T old, T given) {
+        return Form::wide(given) < Form::wide(old) ? given : old;
+    }
+    static __host__ __device__ __forceinline__ T greater(T old, T given) {
+        return Form::wide(old) < Form::wide(given) ? given : old;
+    }
+    static __host__ __device__ __forceinline__ bool is_zero(T a) { return Form::wide(a) == 0; }
+};
 // A type in memory. half.cuh has those of 16 bits.
 //   value        the type of the values that are added to a T; void if T is not supported
 //   stored       such a value as a T
 //   add          adds one value by the native atomic
 //   add_vector   adds Count values, 2 or 4, at an address aligned to their size by one instruction. Returns false
 //                and adds nothing in shared memory and on GPUs without the instruction
-//   sum, ...     what the operators below do; zero, ... what changes nothing
+//   zero, ...    what changes nothing in the operators below
 template <typename T, int Halves = halves_in<T>>
-struct destination {
+struct destination : arithmetic<T, destination<T, Halves>> {
     static constexpr bool is_float = is_same<T, float> || is_same<T, double>;
     using value = decltype(detail::value_in < is_float || is_integer<T>, T > ());
 
-    static __device__ __forceinline__ T stored(T given) { return given; }
-    static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
-    static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
-    static __host__ __device__ __forceinline__ T lesser(T old, T given) { return given < old ? given : old; }
-    static __host__ __device__ __forceinline__ T greater(T old, T given) { return old < given ? given : old; }
-    static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
+    static __host__ __device__ __forceinline__ T wide(T a) { return a; }
+    static __host__ __device__ __forceinline__ T stored(T a) { return a; }
     static __device__ __forceinline__ T zero() { return T(0); }
     static __device__ __forceinline__ T one() { return T(1); }
     // The largest value of T, or infinity; the smallest, or -infinity.
     static __device__ __forceinline__ T highest() {
-        if constexpr (is_same<T, float>)
-            return __int_as_float(0x7f800000);
-        else if constexpr (is_same<T, double>)
-            return __longlong_as_double(0x7ff0000000000000);
+        if constexpr (is_float)
+            return T(__int_as_float(0x7f800000));
         else if constexpr (T(-1) < T(0))
             return T(~(1ull << (8 * sizeof(T) - 1)));
         else
@@ -129,17 +137,13 @@ struct destination {
     static __device__ __forceinline__ void add(T *address, T given) {
         if constexpr (is_float) {
             detail::native_add<S>(address, given);
-        } else if constexpr (sizeof(T) == 4) {
-            detail::native_add<S>(reinterpret_cast<integer_of<T> *>(address), integer_of<T>(given));
         } else {
-            using bits = unsigned long long;
+            bits_of<T> *const word = reinterpret_cast<bits_of<T> *>(address);
 #if DISTWAR_PTX
-            if (__isShared(address)) {
-                detail::add_halves(reinterpret_cast<bits *>(address), bits(given));
-                return;
-            }
+            if constexpr (sizeof(T) == 8)
+                if (__isShared(address)) return detail::add_halves(word, bits_of<T>(given));
 #endif
-            detail::native_add<S>(reinterpret_cast<bits *>(address), bits(given));
+            detail::native_add<S>(word, bits_of<T>(given));
         }
     }
     // PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined with an address in shared memory, even
@@ -190,8 +194,6 @@ __device__ __forceinline__ void add_vector(T *address, const T *values) {
 // too, then tests the kind of memory and carries compare-and-swap loops: reduce_tree with K = 9, a record and any keys has
 // 446 instructions, 191 with in_global. Pointers that are arguments of the kernel are not affected.
 //
-//     float *const gradient = distwar::in_global(arguments->gradient); // `arguments` lies in device memory
-//
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ float *from_memory;
 //     if (lane == 0) from_memory = sums;
@@ -218,22 +220,6 @@ __device__ __forceinline__ T *in_global(T *pointer) {
 template <scope S = scope::device, typename T>
 __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given) {
     detail::destination<T>::template add<S>(address, given);
-}
-
-// Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector as a whole
-// is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on; otherwise one for each float.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     distwar::atomic_add(reinterpret_cast<float4 *>(sums), float4{1, 2, 3, float(lane)});
-//     // sums: 32, 64, 96, 496
-template <scope S = scope::device>
-__device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
-    const float values[] = {value.x, value.y};
-    detail::add_vector<S, 2>(&address->x, values);
-}
-template <scope S = scope::device>
-__device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
-    const float values[] = {value.x, value.y, value.z, value.w};
-    detail::add_vector<S, 4>(&address->x, values);
 }
 
 // Operators: (value in memory, argument) -> new value. neutral<T>() is the value that changes nothing.

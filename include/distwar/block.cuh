@@ -4,9 +4,7 @@
 // Who calls: all threads of the block, outside divergent branches and before any thread returns, because the
 // calls contain barriers. All threads pass the same arguments, except their own values.
 // Block: any shape, 1 to 1024 threads. A thread's rank is x + y * blockDim.x + z * blockDim.x * blockDim.y.
-// Shared memory: allocated by the caller, who may reuse it when the call has returned:
-//
-//     __shared__ distwar::block_sum_memory<1, 256> memory;
+// Shared memory: allocated by the caller, who may reuse it when the call has returned.
 #ifndef DISTWAR_BLOCK_CUH
 #define DISTWAR_BLOCK_CUH
 
@@ -101,17 +99,11 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 // N slots of K sums in shared memory, for blocks whose threads add to few addresses many times. clear() sets
 // all sums to zero, flush() adds them to memory and clears them. In between, threads add through sink(), with
 // the slot as key: by any reduce_*, or by sink().add(slot, val) from a single thread.
-//
-//     __shared__ distwar::accumulator<9, 64> sums;
-//     sums.clear();
-//     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
-//     sums.flush(primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
-//
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::accumulator<1, 4> bins;
 //     bins.clear();
 //     distwar::reduce(distwar::all_lanes, true, lane % 4, 1.0f, distwar::in_shared(bins.sink()));
-//     bins.flush_consecutive(2, 4, distwar::record<float>{sums, 1});
+//     bins.flush([](int slot) { return 2 + slot; }, 4, distwar::record<float>{sums, 1});
 //     // sums: 0, 0, 8, 8, 8, 8
 template <int K, int N, typename T = float>
 struct accumulator {
@@ -128,26 +120,13 @@ struct accumulator {
     // A sink whose keys are the slots 0..N - 1.
     __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
 
-    // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
-    // threads of the block call, with the same arguments.
-    //   key_of_slot  slots keys, in shared or global memory
+    // Adds the sums of slot i to its key in the sink `to`, for i < slots, and sets them to 0. All threads of the block
+    // call, with the same arguments. The sink may be of doubles where the slots are of floats.
+    //   key_of_slot  slots keys, in shared or global memory, or a callable of the slot
     //   slots        0..N
     // Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
-    template <typename Key, typename Sink>
-    __device__ __forceinline__ void flush(const Key *key_of_slot, int slots, const Sink &to) {
-        flush_with([&](int i) { return key_of_slot[i]; }, slots, to);
-    }
-
-    // flush for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables; the sink may be
-    // of doubles where the slots are of floats.
-    template <typename Key, typename Sink>
-    __device__ __forceinline__ void flush_consecutive(Key first_key, int slots, const Sink &to) {
-        flush_with([&](int i) { return first_key + Key(i); }, slots, to);
-    }
-
-  private:
     template <typename KeyOf, typename Sink>
-    __device__ __forceinline__ void flush_with(const KeyOf &key_of, int slots, const Sink &to) {
+    __device__ __forceinline__ void flush(const KeyOf &key_of_slot, int slots, const Sink &to) {
         detail::sync_block();
         for (int i = block_rank(); i < slots; i += block_size()) {
             T total[K];
@@ -158,7 +137,11 @@ struct accumulator {
                 any = any || total[k] != T(0);
                 sum[i][k] = T(0);
             }
-            if (any) to.add(key_of(i), total);
+            if (!any) continue;
+            if constexpr (detail::is_pointer<KeyOf>)
+                to.add(key_of_slot[i], total);
+            else
+                to.add(key_of_slot(i), total);
         }
         detail::sync_block();
     }
@@ -173,24 +156,21 @@ struct sort_memory {
     Value value[Capacity];
 };
 
-enum class sort_order { ascending, descending };
-
 namespace detail {
 
-template <sort_order Order, typename Key>
+template <typename Key>
 __device__ __forceinline__ bool comes_before(Key a, Key b) {
-    const bool before = Order == sort_order::ascending ? a < b : b < a;
     if constexpr (is_same<Key, float> || is_same<Key, double>)
-        return before || (b != b && a == a); // b is NaN
+        return a < b || (b != b && a == a); // b is NaN
     else
-        return before;
+        return a < b;
 }
 
 } // namespace detail
 
-// Sorts the first n pairs of `memory` by key, in place.
+// Sorts the first n pairs of `memory` by key, ascending, in place.
 //   n    0..Capacity, the same in all threads; independent of the block size
-//   Key  needs operator<. NaN keys come last in either order; -0.0 equals 0.0
+//   Key  needs operator<. NaN keys come last; -0.0 equals 0.0
 // Not stable: the order of values with equal keys is unspecified, but the same in every run. The call begins
 // and ends with a barrier: threads may write `memory` directly before and read it directly after.
 // Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of
@@ -204,7 +184,7 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 //     distwar::bitonic_sort(memory, 4);
 //     if (lane < 4) keys[lane] = memory.key[lane], values[lane] = memory.value[lane];
 //     // keys: 0, 1, 2, 3; values: 20, 30, 0, 10
-template <sort_order Order = sort_order::ascending, typename Key, typename Value, int Capacity>
+template <typename Key, typename Value, int Capacity>
 __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
     int pairs = 1; // p / 2
     while (2 * pairs < n) pairs *= 2;
@@ -219,7 +199,7 @@ __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &
                 const int high = low + (distance == run ? 2 * (distance - within) - 1 : distance);
                 if (high >= n) continue;
                 const Key a = memory.key[low], b = memory.key[high];
-                if (!detail::comes_before<Order>(b, a)) continue;
+                if (!detail::comes_before(b, a)) continue;
                 memory.key[low] = b, memory.key[high] = a;
                 const Value moved = memory.value[low];
                 memory.value[low] = memory.value[high], memory.value[high] = moved;

@@ -4,12 +4,6 @@
 // It rounds each value to a 64-bit integer, a multiple of 1 / scale, and adds integers in the warp and in memory, whose sum
 // does not depend on the order.
 //
-//     long long *sums; // [primitives][12], zeroed, as is *flag
-//     const distwar::fixed_format<9> format = {{0x1p20f, ...}, flag};
-//     distwar::reduce_fixed(lanes, active, key, val, distwar::record<long long>{sums, 12}, format);
-//     ... later, in another kernel:
-//     float sum = distwar::fixed_to_float(sums[12 * i + k], format.scale[k]);
-//
 // Error after n additions, if no flag is set: |sum - exact| <= n / (2 scale), plus the rounding of the result
 // to T. This holds if the scale is a power of two. Any other scale adds the rounding of value * scale, at
 // most half an ulp of each product.

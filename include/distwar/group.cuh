@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
 // group_lanes: finds the groups of a warp once, for any number of sums.
 //
-//     const auto groups = distwar::group_lanes(distwar::all_lanes, active, vertex);
-//     groups.add(position, distwar::record<float>{d_position, 3}, threshold); // float position[3]
-//     groups.add(color, distwar::record<float>{d_color, 4}, threshold);       // float color[4]
-//     // a number of values known at run time, 8 at once (reduce_n)
-//     groups.add_n<8>(attributes, [&](int k) { return attribute_gradient(k); },
-//                     distwar::record<float>{d_attribute, stride}, threshold);
-//
 // reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
 // threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and the redux.
 #ifndef DISTWAR_GROUP_CUH
@@ -109,10 +102,6 @@ struct lane_groups {
     //   other_key  an integer of 4 or 8 bytes, of another type than the group's key if need be; the same in all lanes of
     //              a group. Two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
-    //
-    //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
-    //     for (int node = 0; node < 27; ++node)                                      // no further one
-    //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
     template <typename Values, typename Sink, typename Where = int>
     __device__ __forceinline__ void add(const Values &val, const Sink &sink,
                                         Where threshold_or_key = 0) const {
@@ -128,20 +117,20 @@ struct lane_groups {
     keyed_groups<Key> found;
 
   private:
-    template <typename Values, typename Sink>
-    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink, int threshold) const {
-        add_to(found, values, sink, threshold);
-    }
-    template <typename Values, typename Sink, typename Other>
-    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
-                                               at_key<Other> other) const {
-        static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
-        const resumed_call call(found.lanes, found.place);
-        detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
-                        (unsigned long long)(found.key), (unsigned long long)(other.key), true);
-        if (found.one_key)
-            other.key = __shfl_sync(all_lanes, other.key, int(lowest_lane(found.active_lanes)));
-        add_to(keyed_groups<Other>{found, other.key}, values, sink, 0);
+    template <typename Values, typename Sink, typename Where>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink, Where where) const {
+        if constexpr (is_integer<Where>) {
+            add_to(found, values, sink, where);
+        } else {
+            static_assert(is_integer<decltype(where.key)>,
+                          "distwar: the key must be an integer of 4 or 8 bytes");
+            const resumed_call call(found.lanes, found.place);
+            detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
+                            (unsigned long long)(found.key), (unsigned long long)(where.key), true);
+            if (found.one_key)
+                where.key = __shfl_sync(all_lanes, where.key, int(lowest_lane(found.active_lanes)));
+            add_to(keyed_groups<decltype(where.key)>{found, where.key}, values, sink, 0);
+        }
     }
 
     template <typename Groups, typename Values, typename Sink>

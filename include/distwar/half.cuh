@@ -14,9 +14,6 @@
 //                      fields
 //     __half2          aligned_record<__half2>                 the same; up to 4 pairs an atomic, if one lane commits
 //
-//     distwar::reduce(lanes, active, key, val, distwar::record_of_halves<__half>{gradient, 12, count}); // float val[9]
-//     distwar::reduce(lanes, active, key, pairs, distwar::record<__half2>{gradient, 8}); // __half2 pairs[5], K = 5
-//
 // Rounding: to nearest even. A sum of floats rounds once when it is committed, and once in memory after each addition: a
 // few large commits lose less than many small ones. In the warp a sum of pairs has u = 2^-11 (half) or 2^-8 (bfloat16) for
 // each addition; with S the sum of the absolute values of n lanes its error is at most, to first order, 5 u S
@@ -108,25 +105,14 @@ __device__ __forceinline__ void add_rounded(T *address, T value) {
 // twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
 // instructions before compute capability 8.0.
 template <typename Half>
-struct destination<Half, 1> : half_type<Half> {
+struct destination<Half, 1> : half_type<Half>, arithmetic<Half, half_type<Half>> {
     static constexpr bool is_float = false;
     using value = float;
-    using half_type<Half>::wide, half_type<Half>::stored;
+    using half_type<Half>::stored;
     template <scope S>
     static __device__ __forceinline__ void add(Half *address, float given) {
         detail::add_rounded<S>(address, stored(given));
     }
-    static __host__ __device__ __forceinline__ Half sum(Half a, Half b) { return stored(wide(a) + wide(b)); }
-    static __host__ __device__ __forceinline__ Half product(Half a, Half b) {
-        return stored(wide(a) * wide(b));
-    }
-    static __host__ __device__ __forceinline__ Half lesser(Half old, Half given) {
-        return wide(given) < wide(old) ? given : old;
-    }
-    static __host__ __device__ __forceinline__ Half greater(Half old, Half given) {
-        return wide(old) < wide(given) ? given : old;
-    }
-    static __host__ __device__ __forceinline__ bool is_zero(Half a) { return wide(a) == 0; }
 };
 
 // An operation on both values of a pair, each rounded once: by one instruction from compute capability 8.0 on, or
@@ -222,7 +208,6 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 template <typename Pair, scope S = scope::device, int Aligned = 2>
 struct record_of_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
-    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     detail::stride_type stride;
     static constexpr int values_of_a_request = Aligned > 2 ? Aligned : 1; // see tree.cuh
@@ -253,6 +238,7 @@ struct record_of_pairs {
     }
     // The sink of the values from `first` on, an even number.
     __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
+    __device__ bool has_room(int count) const { return 2 * stride >= size_t(count); }
 };
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
@@ -288,13 +274,8 @@ struct record_of_halves {
         else
             distwar::atomic_update<S>(at, detail::destination<Half>::stored(given), distwar::add{});
     }
+    __device__ bool has_room(int count) const { return stride >= size_t(count); }
 };
-namespace detail { // what check_call and reduce ask of these sinks
-template <typename Pair, scope S>
-inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
-template <typename Half, scope S>
-inline constexpr int values_of_stride<record_of_halves<Half, S>> = 1;
-} // namespace detail
 
 } // namespace distwar
 

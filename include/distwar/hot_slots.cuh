@@ -4,13 +4,6 @@
 // For keys with skew (Zipf): gradients of embeddings, group-by, histograms. The hot keys need not be known: a
 // block finds them while it runs. The sums are right for any keys.
 //
-//     __shared__ distwar::hot_slots<512, 4> hot;
-//     const distwar::record<float> table = {gradient, 4};
-//     hot.clear();
-//     for (int i = first; i < end; i += step)
-//         distwar::reduce_tree(lanes, active, key, val, hot.sink(table));
-//     hot.flush(table);
-//
 // How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its
 // candidate and goes to memory. If the candidate arrives again before another key does, it owns the slot
 // until flush(). Another key that arrives first becomes the candidate in its place. So a key wins with the
@@ -49,14 +42,12 @@ struct hot_sink {
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         get()->add_one(key, k, value, to);
     }
-};
-
-template <typename Slots, typename Sink>
-struct strides_of<hot_sink<Slots, Sink>> {
-    static __device__ __forceinline__ bool hold(const hot_sink<Slots, Sink> &sink, int count) {
-        return strides_of<Sink>::hold(sink.to, count);
+    __device__ bool has_room(int count) const {
+        if constexpr (knows_room<Sink>) return to.has_room(count);
+        return true;
     }
 };
+
 } // namespace detail
 
 // N slots of K sums in shared memory.

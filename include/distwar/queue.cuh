@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Counters that return: fetch_add by key, and append, which gives out the slots of queues (stream compaction).
 //
-//     // Keep the elements that pass: one atomic per warp.
-//     const unsigned slot = distwar::append(distwar::all_lanes, keep, &count);
-//     if (keep) kept[slot] = element;
-//
-//     // The same, and never past the end of `kept`.
-//     distwar::append(distwar::all_lanes, keep, element, distwar::queue<int>{kept, &count, capacity});
-//
-//     // Sort by bucket: one atomic for each bucket that occurs in the warp.
-//     const unsigned slot = distwar::fetch_add(distwar::all_lanes, valid, bucket, counts);
-//     if (valid) sorted[first_of[bucket] + slot] = element;
-//
-//     // Take as much of a pool as this lane needs.
-//     const unsigned begin = distwar::fetch_add(distwar::all_lanes, needed > 0, distwar::uniform_key{0}, needed, &used);
-//
 // Order: the lanes of a warp with one key get rising values, lane 0 first. Which warp comes first, and which key of a warp,
 // changes from run to run: what a call returns is not_guaranteed, the counters afterwards are gpu_to_gpu (sink.cuh).
 #ifndef DISTWAR_QUEUE_CUH
 #define DISTWAR_QUEUE_CUH
 
-#include "segment.cuh"
+#include "atomic.cuh"
 
 namespace distwar {
 
@@ -177,13 +163,6 @@ __device__ __forceinline__ Count append(detail::lane_mask lanes, bool active, Ke
     if (!active || slot >= to.capacity) return no_slot<Count>;
     to.items[size_t(detail::plain_key(key)) * to.capacity + slot] = item;
     return slot;
-}
-
-// append to one queue, which is queue 0 of `to`.
-template <scope S = scope::device, typename Item, typename Count>
-__device__ __forceinline__ Count append(detail::lane_mask lanes, bool active, const Item &item,
-                                        const queue<Item, Count> &to) {
-    return distwar::append<S>(lanes, active, uniform_key<int>{0}, item, to);
 }
 
 } // namespace distwar

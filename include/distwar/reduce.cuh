@@ -31,13 +31,10 @@
 //   val     K values, for reduce also a single value or a list, values(color, opacity): float, double or integers of 4
 //           or 8 bytes, with half.cuh also __half2 and __nv_bfloat162. K is a compile-time constant >= 1. More than 64
 //           values are summed in chunks of 32, if the sink is addressed by key. A number known at run time: reduce_n.
-//   sink    Where the values are added, in global or shared memory (sink.cuh):
-//           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
-//           - aligned_record  the same layout for floats, with vector atomics. Same rule.
-//           - planes, fields  one array per value; several arrays. Same rule.
-//           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
-//           - in_shared(sink) for reduce: the promise that a sink lies in shared memory. No other lanes needed.
-//           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
+//   sink    Where the values are added, in global or shared memory (sink.cuh): record, aligned_record, planes, fields or
+//           your own type with add_one(key, k, value), the same in all lanes, inactive ones included; pointers, K addresses
+//           of the lane, equal within a group and ignored in inactive lanes; for reduce also in_shared(sink), the promise
+//           that it lies in shared memory, where no other lanes are needed.
 //   balance_threshold (calls with names)
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
 //           smaller group each lane sends its own K atomics. This divides the work between the SM and the
@@ -489,17 +486,10 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 
 // reduce for a number of values known at run time, by a strategy; the tree is the default.
 //
-//     // 513 channels of a pixel, computed one by one
-//     distwar::reduce_n<32>(lanes, active, splat, 513, [&](int k) { return weight * d_image[k]; },
-//                           distwar::record<float>{d_color, 513}, threshold);
-//     distwar::reduce_n(lanes, active, vertex, count, features + count * i, distwar::record<float>{sums, count});
-//
 //   Chunk   values that are summed at once and lie in registers: a multiple of 4, at most 64
 //   count   the number of values, the same in all of `lanes`. <= 0: nothing is added
 //   values  one of
-//           - an array of at least `count` values. Up to 128 lie in registers, if all other uses of the array
-//             have indices known at compile time; a longer one lies in local memory
-//           - a pointer to them; that of an inactive lane is not read
+//           - a pointer to them, or an array, which then lies in local memory; those of an inactive lane are not read
 //           - a callable value_of(k), for any count. Each active lane calls it once for each k < count, in
 //             rising order, a chunk at a time; an inactive lane never. It contains no collective
 //   sink    addressed by key (all sinks but `pointers`), with room for `count` values. The last chunk is padded;

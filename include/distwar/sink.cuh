@@ -20,10 +20,6 @@
 // minimum and maximum, bit_and, bit_or, bit_xor (of integers), or multiply, which costs a compare-and-swap for each
 // value, as do minimum and maximum of 16-bit types. NaN values change no minimum or maximum; in memory there must be none.
 //
-//     distwar::reduce(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3}); // atomicMin
-//     distwar::record<float, distwar::add, distwar::scope::system>{gradient, 12}
-//     distwar::aligned_record<float, distwar::scope::system>{gradient, 12}
-//
 // A sink of your own is any type with
 //     add(key, values) const        adds each of the K values atomically; called by one lane
 //     add_one(key, k, value) const  optional: adds value k alone; called by the lane that owns value k
@@ -74,14 +70,22 @@ template <typename Sink>
 inline constexpr bool is_order_free<Sink, void_type<typename Sink::memory>> =
     is_integer<typename Sink::memory>;
 
-// What the library knows of its own sinks.
+// What the library knows of its own sinks: how many values they take, if that is fixed; whether they can tell if `count`
+// values of a key find room, by their strides; whether `base` tells where they lie.
+template <typename Sink, typename = void>
+inline constexpr int values_of_sink = 0;
 template <typename Sink>
-inline constexpr int values_of_sink = 0; // their number, if the sink fixes it
+inline constexpr int values_of_sink<Sink, void_type<decltype(Sink::values_of_key)>> = Sink::values_of_key;
+template <typename Sink, typename = void>
+inline constexpr bool knows_room = false;
 template <typename Sink>
-inline constexpr int values_of_stride =
-    0; // that a stride of 1 holds, if the stride is at least the number of values
+inline constexpr bool knows_room<Sink, void_type<decltype(declared<Sink>().has_room(0))>> = true;
+struct stride_type;
+template <typename Sink, typename = void>
+inline constexpr bool has_one_base = false;
 template <typename Sink>
-inline constexpr bool has_one_base = values_of_stride<Sink> != 0; // `base` tells where it lies
+inline constexpr bool has_one_base<Sink, void_type<decltype(Sink::stride)>> =
+    is_same<decltype(Sink::stride), stride_type>;
 template <typename Sink>
 inline constexpr bool is_pointers = false;
 template <typename Sink>
@@ -91,16 +95,8 @@ template <typename Sink>
 inline constexpr bool is_pointer = false;
 template <typename T>
 inline constexpr bool is_pointer<T *> = true;
-
-// Whether a sink has room for `count` values of a key, by its strides.
-template <typename Sink>
-struct strides_of {
-    static __device__ __forceinline__ bool hold(const Sink &sink, int count) {
-        if constexpr (values_of_stride<Sink> != 0)
-            return sink.stride * values_of_stride<Sink> >= size_t(count);
-        return true;
-    }
-};
+template <typename T, int K>
+inline constexpr bool is_pointer<T[K]> = true;
 
 // What every call asks of its key, its sink and its number of values, before its first collective. Under simt also
 // what lanes must pass alike.
@@ -110,8 +106,8 @@ __device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
     detail::check_key(key);
     if constexpr (!DISTWAR_PTX) {
-        detail::refuse_if(!strides_of<Sink>::hold(sink, count),
-                          "the stride of a sink is below its number of values");
+        if constexpr (knows_room<Sink>)
+            detail::refuse_if(!sink.has_room(count), "the stride of a sink is below its number of values");
         if constexpr (is_pointers<Sink>)
             detail::promise(active ? "lanes with one key pass different addresses in pointers" : nullptr,
                             (unsigned long long)(detail::plain_key(key)), active ? detail::digest(sink) : 0,
@@ -148,7 +144,6 @@ struct sink_of {
     static_assert(is_destination<T>,
                   "distwar: a sink takes float, double or integers of 4 or 8 bytes; with half.cuh "
                   "also __half, __nv_bfloat16, __half2 and __nv_bfloat162");
-    static_assert(is_scope<S>, "distwar: the scope of a sink is block, device or system");
     using memory = T;
 };
 
@@ -223,6 +218,7 @@ struct record {
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
         detail::update_in_memory<S>(base + size_t(key) * stride + k, given, Op{});
     }
+    __device__ bool has_room(int count) const { return stride >= size_t(count); }
 };
 template <typename T, typename Stride>
 __host__ __device__ record(T *, Stride)->record<T>;
@@ -294,16 +290,13 @@ struct aligned_record {
         distwar::atomic_add<S>(base + size_t(key) * stride + k, given);
     }
     __device__ __forceinline__ aligned_record from(int first) const { return {base + first, stride}; }
+    __device__ bool has_room(int count) const { return stride >= size_t(count); }
 };
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
 
 // A sink whose K values lie in sizeof...(Counts) arrays, each with its own stride. Array i takes Counts[i] values, in
 // their order; K is the sum of Counts.
-//
-//     // color[3 * p + i], opacity[p], mean2d[2 * p + i], conic[3 * p + i]
-//     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
-//     distwar::reduce(lanes, active, p, val, sink); // float val[9]
 //
 //   Op, S    operator and scope, as for record; `fields` has add and device
 //   Counts   the number of values of each array
@@ -321,7 +314,7 @@ struct fields_with {
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
     using memory = typename detail::sink_of<T, S>::memory;
     static constexpr int parts = sizeof...(Counts);
-    static constexpr int values = (0 + ... + Counts);
+    static constexpr int values_of_key = (0 + ... + Counts);
 
     T *base[parts];
     size_t stride[parts];
@@ -331,13 +324,13 @@ struct fields_with {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&val)[K]) const {
-        static_assert(K == values, "distwar: the fields hold another number of values than there are");
+        static_assert(K == values_of_key, "distwar: the fields hold another number of values than there are");
         // By add_one: a loop over the parts leaves `val` with an index that nvcc does not resolve, in local memory.
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) add_one(key, k, val[k]);
     }
 
-    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for each array.
+    // 0 <= k < values_of_key. Selects and one atomic: with branches around atomics it would be one instruction for each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
         constexpr int count[] = {Counts...};
@@ -354,39 +347,19 @@ struct fields_with {
         }
         detail::update_in_memory<S>(chosen + size_t(key) * chosen_stride + within, given, Op{});
     }
+    __device__ bool has_room(int) const {
+        const size_t *each = stride;
+        return ((*each++ >= size_t(Counts)) && ...);
+    }
 };
 template <typename T, int... Counts>
 using fields = fields_with<add, scope::device, T, Counts...>;
 
 namespace detail {
-
-// What check_call and reduce ask of these sinks.
 template <typename Sink>
 inline constexpr bool is_in_shared<in_shared<Sink>> = true;
-template <typename Sink>
-inline constexpr int values_of_sink<in_shared<Sink>> = values_of_sink<Sink>;
-template <typename Sink>
-inline constexpr int values_of_stride<in_shared<Sink>> = values_of_stride<Sink>;
-template <typename Sink>
-struct strides_of<in_shared<Sink>> : strides_of<Sink> {};
 template <int K, typename T, typename Op, scope S>
 inline constexpr bool is_pointers<pointers<K, T, Op, S>> = true;
-template <typename T, typename Op, scope S>
-inline constexpr int values_of_stride<record<T, Op, S>> = 1;
-template <typename T, typename Op, scope S>
-inline constexpr bool has_one_base<planes<T, Op, S>> = true;
-template <typename T, scope S>
-inline constexpr int values_of_stride<aligned_record<T, S>> = 1;
-template <typename Op, scope S, typename T, int... Counts>
-inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> =
-    fields_with<Op, S, T, Counts...>::values;
-template <typename Op, scope S, typename T, int... Counts>
-struct strides_of<fields_with<Op, S, T, Counts...>> {
-    static __device__ __forceinline__ bool hold(const fields_with<Op, S, T, Counts...> &sink, int) {
-        const size_t *stride = sink.stride;
-        return ((*stride++ >= size_t(Counts)) && ...);
-    }
-};
 } // namespace detail
 
 // The sink, if what it holds in the end has the same bits as often as Level says, whatever call adds to it. Integers do: no

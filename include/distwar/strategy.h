@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
- * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
- * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. Every program
- * that offers the strategies of reduce<> then has it. */
+ * A program that lets its user choose a strategy takes names and properties from here. CONTRIBUTING.md says how to add
+ * one. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 
@@ -85,12 +84,7 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 
 #if defined(__cplusplus) && (__cplusplus >= 201703L || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L))
 // Chooses the strategy at run time. A kernel takes its strategy as a template argument; with_strategy calls a
-// body that is compiled once for each strategy in a list:
-//
-//     using distwar::strategy;
-//     distwar::with_strategy<strategy::atomic, strategy::tree>(chosen, [&](auto known) {
-//         backward<known><<<grid, block>>>(..., threshold);
-//     });
+// body that is compiled once for each strategy in a list.
 extern "C++" namespace distwar { // a C interface that includes this may itself be included as C
 
 // The strategies of strategy.h, with the same values as distwar_strategy.

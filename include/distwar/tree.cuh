@@ -22,7 +22,6 @@
 #ifndef DISTWAR_TREE_CUH
 #define DISTWAR_TREE_CUH
 
-#include "segment.cuh"
 #include "values.cuh"
 
 namespace distwar {

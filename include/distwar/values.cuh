@@ -62,9 +62,6 @@ __device__ __forceinline__ T *fill(T *at, const V (&given)[N]) {
 // The values of all arguments in their order, as the K values of a call: single values, arrays of them, or CUDA's vectors
 // (float2, float3, double4, int2, ...), all of one type of value. Cost: none, if they lie in registers.
 //
-//     float3 color; float opacity; float conic[3]; // 3 + 1 + 3 values
-//     distwar::reduce(lanes, active, splat, distwar::values(color, opacity, conic), sink);
-//
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
 //     distwar::reduce(distwar::all_lanes, lane < 2, 0, list, distwar::record<float>{sums, 4});
@@ -84,8 +81,7 @@ __device__ __forceinline__ auto values(const First &first, const More &...more) 
 namespace detail {
 
 inline constexpr int max_tree_values = 64;
-inline constexpr int array_chunk = 32;              // of arrays of more than 64 values
-inline constexpr int max_values_in_registers = 128; // of an array; longer ones are read in a loop
+inline constexpr int array_chunk = 32; // of arrays of more than 64 values
 
 // The type of value_of(k), or of the values behind a pointer; void if it is neither.
 template <typename V>
@@ -93,7 +89,7 @@ __device__ V copy_of(const V &);
 template <typename ValueOf>
 __device__ auto result(const ValueOf &value_of, int) -> decltype(detail::copy_of(value_of(0)));
 template <typename T>
-__device__ auto result(T *const &first, int) -> decltype(detail::copy_of(*first));
+__device__ auto result(const T *first, int) -> decltype(detail::copy_of(*first));
 template <typename ValueOf>
 __device__ void result(const ValueOf &, long);
 
@@ -103,8 +99,8 @@ inline constexpr bool has_from = false;
 template <typename Sink>
 inline constexpr bool has_from<Sink, void_type<decltype(declared<const Sink &>().from(0))>> = true;
 
-// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not exist.
-template <typename Sink, bool Bounded>
+// The values first, first + 1, ... of a sink addressed by key; those from `count` on do not exist.
+template <typename Sink>
 struct sink_part {
     using op = sink_operator<Sink>;
     const Sink &whole;
@@ -112,18 +108,11 @@ struct sink_part {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        if constexpr (has_from<Sink> && !Bounded) {
-            whole.from(first).add(key, values);
-        } else {
-            if constexpr (has_from<Sink>)
-                if (first + K <= count) {
-                    whole.from(first).add(key, values);
-                    return;
-                }
-            DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k)
-                if (!Bounded || first + k < count) add_one(key, k, values[k]);
-        }
+        if constexpr (has_from<Sink>)
+            if (first + K <= count) return whole.from(first).add(key, values);
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k)
+            if (first + k < count) add_one(key, k, values[k]);
     }
     // k < values_in(this).
     template <typename Key, typename V>
@@ -139,7 +128,7 @@ __device__ __forceinline__ int values_in(const Sink &) {
     return K;
 }
 template <int K, typename Sink>
-__device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
+__device__ __forceinline__ int values_in(const sink_part<Sink> &part) {
     return part.count - part.first < K ? part.count - part.first : K;
 }
 
@@ -175,51 +164,45 @@ struct called_values {
                 for (int i = 0; i < Chunk; ++i)
                     if (i < own) chunk[i] = at(first + i);
             }
-            commit(chunk, sink_part<Sink, true>{sink, first, count});
+            commit(chunk, sink_part<Sink>{sink, first, count});
         }
     }
 };
 
-// The values of a call: all K of an array or, if Bounded, the first `count` of them.
-template <int Chunk, bool Bounded, int K, typename T>
+// All K values of an array; of more than 64 in chunks, if the sink is addressed by key.
+template <int K, typename T>
 struct array_values {
     using type = T;
     static constexpr int at_once = K; // of a sink that is not addressed by key
+    static constexpr int count = K;
     const T (&val)[K];
-    int count;
 
     template <typename Sink, typename Commit>
     __device__ __forceinline__ void each([[maybe_unused]] bool active, const Sink &sink,
                                          const Commit &commit) const {
-        if constexpr (!Bounded && (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>)) {
+        if constexpr (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>) {
             commit(val, sink);
         } else {
-            static_assert(Bounded || values_of_sink<Sink> == 0 || values_of_sink<Sink> == K,
+            static_assert(values_of_sink<Sink> == 0 || values_of_sink<Sink> == K,
                           "distwar: the fields hold another number of values than there are");
-            if constexpr (K <= max_values_in_registers) {
-                unrolled<0>(sink, commit);
-            } else {
-                const T *const first = val;
-                called_values<Chunk, const T *>{first, count}.each(active, sink, commit);
-            }
+            chunks<0>(sink, commit);
         }
     }
 
   private:
     template <int First, typename Sink, typename Commit>
-    __device__ __forceinline__ void unrolled(const Sink &sink, const Commit &commit) const {
-        if (Bounded && First >= count) return;
-        constexpr int size = K - First < Chunk ? K - First : Chunk;
+    __device__ __forceinline__ void chunks(const Sink &sink, const Commit &commit) const {
+        constexpr int size = K - First < array_chunk ? K - First : array_chunk;
         T chunk[size];
         DISTWAR_UNROLL
         for (int i = 0; i < size; ++i) chunk[i] = val[First + i];
-        commit(chunk, sink_part<Sink, Bounded>{sink, First, count});
-        if constexpr (First + size < K) unrolled<First + size>(sink, commit);
+        commit(chunk, sink_part<Sink>{sink, First, K});
+        if constexpr (First + size < K) chunks<First + size>(sink, commit);
     }
 };
 template <int K, typename T>
-__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T (&val)[K]) {
-    return {val, K};
+__device__ __forceinline__ array_values<K, T> all_of(const T (&val)[K]) {
+    return {val};
 }
 template <int K, typename T>
 __device__ __forceinline__ auto all_of(const value_list<K, T> &list) {
@@ -227,15 +210,11 @@ __device__ __forceinline__ auto all_of(const value_list<K, T> &list) {
 }
 
 // The values of a call with a number of them known at run time, checked.
-template <int Chunk, typename ValueOf>
-struct some_values : called_values<Chunk, ValueOf> {};
-template <int Chunk, typename T, int K>
-struct some_values<Chunk, T[K]> : array_values<Chunk, true, K, T> {};
 template <int Chunk, typename Key, typename Sink, typename Values>
 __device__ __forceinline__ auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
-    const some_values<Chunk, Values> some = {{values, count}};
+    const called_values<Chunk, Values> some = {values, count};
     using type = typename decltype(some)::type;
     if constexpr (!is_same<type, void>) {
         static_assert(is_value<type>, "distwar: values are float, double or integers of 4 or 8 bytes");

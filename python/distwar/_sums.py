@@ -3,7 +3,7 @@
 import ctypes
 import math
 import sys
-from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 import torch
 from torch import Tensor, from_numpy  # noqa: F401
@@ -24,7 +24,7 @@ class Rows(Structure):
     _fields_ = [("count", c_int64), ("width", c_int64), ("rows", c_int64), ("index", c_void_p),
                 ("index_bytes", c_int32), ("type", c_int), ("source", c_void_p), ("out", c_void_p),
                 ("skipped", c_int64), ("deterministic", c_int32), ("way", c_int), ("report", c_void_p),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32), ("bound", c_double)]
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32)]
 
 
 class Keys(Structure):

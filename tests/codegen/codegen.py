@@ -63,7 +63,6 @@ PROMISES = {
     "atomic_16_chunks": Promise(0, 0, 0, 0, 16, 64),
     "atomic_16_chunks_aligned": Promise(0, 0, 0, 0, 16 + 16, 64),  # whole chunks, and the last one
     "tree_70_aligned": Promise(31 + 31 + 8, 1, 0, 0, 3, 80),
-    "tree_9_some": Promise(12, 1, 0, 0, 1, 32),
     "tree_16_chunks_any": Promise(1 + 16 + 1 + 16 + 1 + 16, 3, 1, 1, 16 + 1 + 16 + 1 + 16, 64),
     "bfly_5_half2": Promise(25, 1, 0, 0, 5, 32),
     "tree_5_half2": Promise(3 + 2 + 1 + 1 + 1, 1, 0, 0, 1, 32),

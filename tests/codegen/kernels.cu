@@ -108,12 +108,6 @@ KERNEL(atomic_16_chunks_aligned)
                                    aligned_record{to, stride});
 }
 INTO(tree, 70, aligned, float, aligned_record{to, 72})
-KERNEL(tree_9_some)(const float *from, unsigned active, int key, int count, float *to) {
-    const values_of<9, float> val(from);
-    reduce_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
-             record<float>{to, size_t(count)});
-}
-
 // existing_lanes of a block of full warps costs nothing.
 KERNEL(tree_9_block)(const float *from, unsigned active, int key, float *to) {
     const values_of<9, float> val(from);

@@ -3,7 +3,6 @@
 
 #include "device_test.cuh"
 #include <distwar/block.cuh>
-#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -53,7 +52,7 @@ __global__ void sum_rounds(const T *values, T *totals, T limit, bool limited) {
 template <typename T>
 std::vector<T> sums_of_rounds(const std::vector<T> &values, dim3 shape, unsigned blocks, T limit = 0,
                               bool limited = false) {
-    const device_array<T> device(values), totals(std::vector<T>(blocks * ROUNDS * K, T(-1)));
+    const device_array<T> device(values), totals(blocks * ROUNDS * K, T(-1));
     run(blocks, shape, sum_rounds<T>, device.get(), totals.get(), limit, limited);
     return totals.download();
 }
@@ -134,15 +133,12 @@ struct counting_record {
 __global__ void accumulate(const long long *key_of_slot, float *targets) {
     __shared__ distwar::accumulator<K, SLOTS> sums;
     const int rank = distwar::block_rank();
-    const unsigned lanes = distwar::block_size() - rank / 32 * 32 >= 32
-                               ? distwar::all_lanes
-                               : (1u << distwar::block_size() % 32) - 1;
     sums.clear();
     for (int round = 0; round < ADD_ROUNDS; ++round) {
         int slot = rank % SLOTS;
         if (slot == UNTOUCHED) slot = 0;
         const float val[K] = {1, float(rank % 10), -1};
-        distwar::reduce_tree(lanes, rank % 4 != 0, slot, val, sums.sink());
+        distwar::reduce_tree(distwar::existing_lanes(), rank % 4 != 0, slot, val, sums.sink());
         if (rank % 4 == 0) sums.sink().add(slot, val);
         sums.flush(key_of_slot, round == 0 ? USED : SLOTS,
                    counting_record{targets + round * KEYS * (K + 1), K + 1});
@@ -163,48 +159,11 @@ TEST_P(Block, AccumulatesAndFlushes) {
         }
     for (int schedule = 0; schedule < 10; ++schedule) {
         const device_array<long long> keys(key_of_slot);
-        const device_array<float> targets(std::vector<float>(expected.size(), 0.0f));
+        const device_array<float> targets(expected.size(), {});
         set_schedule(schedule);
         run(blocks, shape, accumulate, keys.get(), targets.get());
         EXPECT_EQ(targets.download(), expected);
     }
-}
-
-// Sums in fixed point, added as floats.
-struct units_as_floats {
-    distwar::fixed_format<K> format;
-    distwar::record<float> to;
-    template <typename Key>
-    __device__ void add(Key key, const long long (&sums)[K]) const {
-        float values[K];
-        for (int k = 0; k < K; ++k) values[k] = distwar::fixed_to_float(sums[k], format.scale[k]);
-        to.add(key, values);
-    }
-};
-// Floats would lose the ones beside 2^24: the slots hold units.
-__global__ void accumulate_fixed(const long long *key_of_slot, float *targets, unsigned *flag) {
-    __shared__ distwar::accumulator<K, SLOTS, long long> sums;
-    const distwar::fixed_format<K> format = {{4, 2, 1}, flag};
-    const int rank = distwar::block_rank();
-    sums.clear();
-    const float val[K] = {0.25f * float(rank), -0.5f, rank < SLOTS ? 0x1p24f : 1};
-    distwar::reduce_fixed(distwar::existing_lanes(), true, rank % SLOTS, val, sums.sink(), format);
-    sums.flush(key_of_slot, SLOTS, units_as_floats{format, {targets, K}});
-}
-
-TEST_P(Block, FlushesSumsInFixedPointAsFloats) {
-    const std::vector<long long> key_of_slot = {3, 9, 0, 1, 12, 5};
-    std::vector<double> sums(KEYS * K, 0.0);
-    for (int rank = 0; rank < threads; ++rank) {
-        double *const sum = &sums[key_of_slot[rank % SLOTS] * K];
-        sum[0] += 0.25 * rank, sum[1] -= 0.5, sum[2] += rank < SLOTS ? 0x1p24 : 1;
-    }
-    const device_array<long long> keys(key_of_slot);
-    const device_array<float> targets(std::vector<float>(sums.size(), 0.0f));
-    const device_array<unsigned> flag({0});
-    run(1, shape, accumulate_fixed, keys.get(), targets.get(), flag.get());
-    EXPECT_EQ(targets.download(), std::vector<float>(sums.begin(), sums.end()));
-    EXPECT_EQ(flag.download()[0], 0u);
 }
 
 // Floats flushed to records of doubles of 16 bytes: of consecutive keys, of any.
@@ -214,14 +173,14 @@ __global__ void flush_histogram(double *histogram) {
     bins.clear();
     const float val[2] = {1, 0.5f};
     reduce(all_lanes, true, int(threadIdx.x) % 4, val, in_shared(bins.sink()));
-    bins.flush_consecutive(1, 5, record<double>{histogram, 2});
-    bins.flush_consecutive(1, 5, record<double>{histogram, 2}); // nothing is left
+    for (int time = 0; time < 2; ++time) // the second time nothing is left
+        bins.flush([](int slot) { return 1 + slot; }, 5, record<double>{histogram, 2});
     const int key_of_slot[] = {5, 0};
     reduce(all_lanes, true, 1, val, in_shared(bins.sink()));
     bins.flush(key_of_slot, 2, record<double>{histogram, 2});
 }
 TEST(Accumulator, FlushesIntoDoubles) {
-    const device_array<double> histogram(std::vector<double>(12, 0.0));
+    const device_array<double> histogram(12, {});
     run(1, 32, flush_histogram, histogram.get());
     EXPECT_EQ(histogram.download(), (std::vector<double>{32, 16, 8, 4, 8, 4, 8, 4, 8, 4, 0, 0}));
 }
@@ -237,13 +196,13 @@ struct pair_of {
 };
 
 // Sorts the first n pairs of each block; the pairs behind them must not change.
-template <distwar::sort_order Order, typename Key>
+template <typename Key>
 __global__ void sort_pairs(pair_of<Key> *pairs, int n) {
     __shared__ distwar::sort_memory<Key, int, CAPACITY> memory;
     pair_of<Key> *const mine = pairs + blockIdx.x * CAPACITY;
     for (int i = distwar::block_rank(); i < CAPACITY; i += distwar::block_size())
         memory.key[i] = mine[i].key, memory.value[i] = mine[i].value;
-    distwar::bitonic_sort<Order>(memory, n);
+    distwar::bitonic_sort(memory, n);
     for (int i = distwar::block_rank(); i < CAPACITY; i += distwar::block_size())
         mine[i] = {memory.key[i], memory.value[i]};
 }
@@ -253,12 +212,12 @@ bool is_nan(Key key) {
     return !(key == key);
 }
 
-template <distwar::sort_order Order, typename Key, typename Draw>
+template <typename Key, typename Draw>
 void check_sort(dim3 shape, int n, Draw draw_key) {
     std::vector<pair_of<Key>> given;
     for (int i = 0; i < 2 * CAPACITY; ++i) given.push_back({draw_key(), i});
     const device_array<pair_of<Key>> pairs(given);
-    run(2, shape, sort_pairs<Order, Key>, pairs.get(), n);
+    run(2, shape, sort_pairs<Key>, pairs.get(), n);
     const std::vector<pair_of<Key>> found = pairs.download();
     for (int block = 0; block < 2; ++block) {
         const auto begin = given.begin() + block * CAPACITY;
@@ -266,7 +225,7 @@ void check_sort(dim3 shape, int n, Draw draw_key) {
         for (int i = 0; i < n; ++i) expected.push_back(begin[i].key);
         std::sort(expected.begin(), expected.end(), [](Key a, Key b) {
             if (is_nan(a) || is_nan(b)) return !is_nan(a) && is_nan(b);
-            return Order == distwar::sort_order::ascending ? a < b : b < a;
+            return a < b;
         });
         std::vector<bool> seen(CAPACITY, false);
         for (int i = 0; i < CAPACITY; ++i) {
@@ -284,32 +243,26 @@ void check_sort(dim3 shape, int n, Draw draw_key) {
         }
     }
 }
-template <typename Key, typename Draw>
-void check_sorts(dim3 shape, int n, Draw draw_key) {
-    check_sort<distwar::sort_order::ascending, Key>(shape, n, draw_key);
-    check_sort<distwar::sort_order::descending, Key>(shape, n, draw_key);
-}
-
 TEST_P(Block, SortsAnyNumberOfPairs) {
     draw random(13);
     int schedule = 0;
     for (const int n : {0, 1, 2, 3, 31, 64, 257, 512, 513, 699, CAPACITY}) {
         set_schedule(schedule++);
-        check_sorts<unsigned>(shape, n, [&] { return random.bits(); });
+        check_sort<unsigned>(shape, n, [&] { return random.bits(); });
     }
 }
 TEST(BitonicSort, SortsDuplicatesRunsAndWideKeys) {
     draw random(14);
     for (const int n : {5, 100, 127, 128, 129, 691}) {
         int next = 0;
-        check_sorts<int>(96, n, [&] { return int(random.below(4)) - 2; });
-        check_sorts<int>(96, n, [&] { return 7; });
-        check_sorts<int>(64, n, [&] { return next++; });
-        check_sorts<int>(64, n, [&] { return next--; });
+        check_sort<int>(96, n, [&] { return int(random.below(4)) - 2; });
+        check_sort<int>(96, n, [&] { return 7; });
+        check_sort<int>(64, n, [&] { return next++; });
+        check_sort<int>(64, n, [&] { return next--; });
     }
     const auto bits = [&] { return (unsigned long long)random.bits() << 32 | random.bits(); };
-    check_sorts<unsigned long long>(64, 333, bits);
-    check_sorts<long long>(64, 333, [&] { return (long long)(bits() >> 1) ^ -(long long)random.below(2); });
+    check_sort<unsigned long long>(64, 333, bits);
+    check_sort<long long>(64, 333, [&] { return (long long)(bits() >> 1) ^ -(long long)random.below(2); });
 }
 template <typename T>
 T special(draw &random) {
@@ -317,12 +270,12 @@ T special(draw &random) {
     const T choice[] = {nan, -nan, infinity, -infinity, T(0), -T(0), T(random.below(100)) / 3};
     return choice[random.below(7)];
 }
-TEST(BitonicSort, NanComesLastInEitherOrder) {
+TEST(BitonicSort, NanComesLast) {
     draw random(16);
     for (const int n : {1, 2, 50, CAPACITY}) {
-        check_sorts<float>(96, n, [&] { return special<float>(random); });
-        check_sorts<double>(96, n, [&] { return special<double>(random); });
-        check_sorts<float>(96, n, [&] { return NAN; });
+        check_sort<float>(96, n, [&] { return special<float>(random); });
+        check_sort<double>(96, n, [&] { return special<double>(random); });
+        check_sort<float>(96, n, [&] { return NAN; });
     }
 }
 

@@ -53,13 +53,8 @@ __global__ void add_ones(warp_call call, int count, float *to) {
     call_n_with<Call, Chunk>(
         call, true, call.key[threadIdx.x], count, [](int) { return 1.0f; }, floats{to, size_t(count)});
 }
-__global__ void add_some_ones(warp_call call, int count, float *to) {
-    float val[40];
-    for (float &each : val) each = 1;
-    call_n_with<GROUP, 16>(call, true, call.key[threadIdx.x], count, val, floats{to, size_t(count)});
-}
 cost cost_of_chunks(void (*kernel)(warp_call, int, float *), int keys, int values, int threshold = 0) {
-    const device_array<float> to(std::vector<float>(KEYS * values, 0.0f));
+    const device_array<float> to(KEYS * values, {});
     return count(kernel, call_of(keys_in_turn(keys), threshold), values, to.get());
 }
 TEST(Cost, OfChunksIsTheTreesOfTheChunks) {
@@ -83,10 +78,7 @@ TEST(Cost, OfChunksIsTheTreesOfTheChunks) {
     EXPECT_EQ(cost_of_chunks(add_ones<TREE, 16>, 8, 100, 5).requests, 3200u);
     EXPECT_EQ(cost_of_chunks(add_ones<TREE, 16>, 1, 100, 33), cost(0, 1, 0, 0, 100, 3200));
     EXPECT_EQ(cost_of_chunks(add_ones<ATOMIC, 16>, 8, 100), cost(0, 0, 0, 0, 100, 3200));
-    // The chunks of an array that are in use, and of no values the search.
-    EXPECT_EQ(cost_of_chunks(add_some_ones, 1, 16), cost(1 + 16, 2, 0, 0, 1, 16));
-    EXPECT_EQ(cost_of_chunks(add_some_ones, 1, 17), cost(1 + 2 * 16, 2, 0, 0, 2, 17));
-    EXPECT_EQ(cost_of_chunks(add_some_ones, 1, 40), cost(1 + 2 * 16 + 9, 2, 0, 0, 3, 40));
+    // Of no values the search.
     EXPECT_EQ(cost_of_chunks(add_ones<GROUP, 16>, 1, 0), cost(1, 2, 0, 0, 0, 0));
 }
 // The chunks of 16 that the caller does not choose.
@@ -100,7 +92,7 @@ __global__ void reduce_17_values(float *targets) {
         distwar::reduce_n(all_lanes, true, key, 17, one, floats{targets, 17});
 }
 TEST(Cost, OfValuesInChunksIsATreeOf16Each) {
-    const device_array<float> targets(std::vector<float>(17, 0.0f));
+    const device_array<float> targets(17, {});
     EXPECT_EQ(count(reduce_17_values<false>, targets.get()).shuffles, 2u * 16);
     EXPECT_EQ(count(reduce_17_values<true>, targets.get()).shuffles, 2u * 16);
     EXPECT_EQ(targets.download(), std::vector<float>(17, 64.0f));
@@ -177,7 +169,7 @@ template <int K>
 void expect_cost(const cost &handle, const cost &add, unsigned lanes, unsigned active, int keys,
                  int threshold = 0) {
     SCOPED_TRACE(testing::Message() << "K " << K << ", " << keys << " keys, threshold " << threshold);
-    const device_array<float> to(std::vector<float>(KEYS * K, 0.0f));
+    const device_array<float> to(KEYS * K, {});
     for (const unsigned times : {0u, 1u, 3u}) {
         const cost found =
             count(add_times<K>, call_of(keys_in_turn(keys), threshold, active, lanes), int(times), to.get());
@@ -215,7 +207,7 @@ __global__ void add_nodes(float *to) {
         cells.add(distwar::values(1.0f, 2.0f), floats{to, 2}, distwar::at_key{cell + node});
 }
 TEST(GroupCost, OfOtherKeysIsOneMatch) {
-    const device_array<float> to(std::vector<float>(64, 0.0f));
+    const device_array<float> to(64, {});
     const cost found = count(add_nodes, to.get());
     EXPECT_EQ(found.matches, 1u);
     EXPECT_EQ(found.shuffles, 1u + 27 * (3 * 3 - 1));
@@ -238,7 +230,7 @@ __global__ void fetch_once(unsigned lanes, unsigned active, int keys, T *counter
 }
 template <fetch_form Form, typename T = unsigned>
 cost cost_of_fetch(unsigned lanes, unsigned active, int keys) {
-    const device_array<T> counters(std::vector<T>(KEYS, 0));
+    const device_array<T> counters(KEYS, {});
     return count(fetch_once<Form, T>, lanes, active, keys, counters.get());
 }
 TEST(FetchCost, OfNoActiveLaneIsAVote) {

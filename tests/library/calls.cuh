@@ -429,44 +429,4 @@ inline constexpr sink_kind sink_in_turn = sink_kind((Call + Turn) % SINKS);
 static_assert((1 << ATOMIC % SINKS | 1 << SERIAL % SINKS | 1 << BFLY % SINKS | 1 << TREE % SINKS |
                1 << GROUP % SINKS) == (1 << SINKS) - 1);
 
-// Many warps add to the same three records.
-template <call_kind Call, typename Op, int K, typename T>
-__global__ void add_in_crowd(const T *values, int threads, int change_every, T *targets) {
-    const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
-    T val[K];
-    for (int k = 0; k < K; ++k) val[k] = values[thread * K + k];
-    warp_call call = {};
-    call.lanes = distwar::all_lanes, call.threshold = thread / 128 % 34;
-    call_with<Call>(call, thread < threads && thread % 5 != 0, thread / change_every % 3, val,
-                    distwar::planes<T, Op>{targets, 3});
-}
-template <call_kind Call, typename Op, int K, typename T>
-void check_crowd() {
-    enum { THREADS = 9 * 128 - 45 }; // the last warp is partly inactive, the one before it wholly
-    draw random(K);
-    for (const int change_every : {1, 5, 32, 100000}) {
-        std::vector<T> values, expected(3 * K, stored<T>(is_extreme<Op> ? 40 : 1));
-        const device_array<T> targets(expected);
-        for (int i = 0; i < 9 * 128 * K; ++i) {
-            const int thread = i / K;
-            // Sums stay exact: of 16 bits below 256.
-            if (!std::is_integral_v<T> && std::is_same_v<Op, distwar::add>)
-                values.push_back(stored<T>(has_16_bits<T> ? i % 7 == 0 : 1 + i % 5));
-            else
-                values.push_back(draw_value<Op, T, T>(random));
-            T &target = expected[size_t(i % K * 3 + thread / change_every % 3)];
-            if (thread < THREADS && thread % 5 != 0) target = combined<Op>(target, values.back());
-        }
-        const device_array<T> device_values(values);
-        set_schedule(unsigned(change_every));
-        run(9, 128, add_in_crowd<Call, Op, K, T>, device_values.get(), int(THREADS), change_every,
-            targets.get());
-        const std::vector<T> found = targets.download();
-        for (size_t i = 0; i < found.size(); ++i)
-            EXPECT_TRUE(same_number(found[i], expected[i]))
-                << "call " << Call << ", keys change every " << change_every << ", place " << i << ": "
-                << testing::PrintToString(found[i]) << ", not " << testing::PrintToString(expected[i]);
-    }
-}
-
 #endif

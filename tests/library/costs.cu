@@ -18,6 +18,8 @@ static_assert(distwar::tree_places(1) == 1 && distwar::tree_places(32) == 1);
 static_assert(distwar::tree_places(33) == 2 && distwar::tree_places(64) == 2);
 static_assert(distwar::detail::tree_shuffles(1) == 5 && distwar::detail::tree_shuffles(2) == 5 &&
               distwar::detail::tree_shuffles(3) == 6 && distwar::detail::tree_shuffles(9) == 12);
+static_assert(distwar::detail::tree_shuffles(4) == 6 && distwar::detail::tree_shuffles(5) == 8 &&
+              distwar::detail::tree_shuffles(16) == 16);
 static_assert(distwar::detail::tree_shuffles(31) == 31 && distwar::detail::tree_shuffles(32) == 31);
 static_assert(distwar::detail::tree_shuffles(33) == 17 + 9 + 5 + 3 + 2 &&
               distwar::detail::tree_shuffles(64) == 62);
@@ -116,19 +118,19 @@ TEST(Cost, OfSerialIsThatOfItsLargestSummedGroup) {
 
 // ---- the tree
 
+template <int... K>
+void expect_trees(unsigned active) { // and 1 shuffle for the key
+    const auto expect = [=](const cost &found, int k) {
+        const auto shuffles = 1 + uint64_t(distwar::detail::tree_shuffles(k)),
+                   instructions = uint64_t(k + 31) / 32;
+        EXPECT_EQ(found, cost(shuffles, 2, 0, 0, instructions, uint64_t(k)))
+            << k << " values, lanes " << active;
+    };
+    (expect(cost_of<TREE, K>(one_key, 0, active), K), ...);
+}
 TEST(Cost, OfTreeIsHalfOfTheValuesAtEachStep) {
-    for (const unsigned active : {all_lanes, 0xffff0000u, 0x00100400u, 7u, 1u}) { // and 1 shuffle for the key
-        EXPECT_EQ((cost_of<TREE, 1>(one_key, 0, active)), cost(1 + 5, 2, 0, 0, 1, 1));
-        EXPECT_EQ((cost_of<TREE, 2>(one_key, 0, active)), cost(1 + 5, 2, 0, 0, 1, 2));
-        EXPECT_EQ((cost_of<TREE, 3>(one_key, 0, active)), cost(1 + 6, 2, 0, 0, 1, 3));
-        EXPECT_EQ((cost_of<TREE, 4>(one_key, 0, active)), cost(1 + 6, 2, 0, 0, 1, 4));
-        EXPECT_EQ((cost_of<TREE, 5>(one_key, 0, active)), cost(1 + 8, 2, 0, 0, 1, 5));
-        EXPECT_EQ((cost_of<TREE, 9>(one_key, 0, active)), cost(1 + 12, 2, 0, 0, 1, 9));
-        EXPECT_EQ((cost_of<TREE, 16>(one_key, 0, active)), cost(1 + 16, 2, 0, 0, 1, 16));
-        EXPECT_EQ((cost_of<TREE, 32>(one_key, 0, active)), cost(1 + 31, 2, 0, 0, 1, 32));
-        EXPECT_EQ((cost_of<TREE, 33>(one_key, 0, active)), cost(1 + 17 + 9 + 5 + 3 + 2, 2, 0, 0, 2, 33));
-        EXPECT_EQ((cost_of<TREE, 64>(one_key, 0, active)), cost(1 + 62, 2, 0, 0, 2, 64));
-    }
+    for (const unsigned active : {all_lanes, 0xffff0000u, 0x00100400u, 7u, 1u})
+        expect_trees<1, 2, 3, 4, 5, 9, 16, 32, 33, 64>(active);
 }
 
 struct several_keys {
@@ -183,7 +185,7 @@ __global__ void reduce_keys_to(const int *keys, Sink sink) {
 template <int K, typename Sink>
 uint64_t shuffles_of(const std::vector<int> &sizes) {
     const device_array<int> keys(groups_of(sizes));
-    const device_array<float> targets(std::vector<float>(32 * 16, 0.0f));
+    const device_array<float> targets(32 * 16, {});
     return count(reduce_keys_to<K, Sink>, keys.get(), Sink{targets.get(), 16}).shuffles - 1;
 }
 // The costs of tree.cuh in tenths of a shuffle: K = 9, seven groups one after another 7 * (188 - 3 * 27) = 749, side by
@@ -288,7 +290,7 @@ TEST(Cost, OfAlignedRecordsIsAnAtomicForFourValues) {
     EXPECT_EQ((cost_of_aligned<SERIAL, 7>(2)).requests, 2u * 2);
     EXPECT_EQ((cost_of_aligned<SERIAL, 9>(2)).requests, 2u * 3);
     EXPECT_EQ((cost_of_aligned<TREE, 9>(2)).requests, 2u * 9);
-    const device_array<float> record(std::vector<float>(8, 0.0f));
+    const device_array<float> record(8, {});
     EXPECT_EQ(count(add_chunks_to_aligned, record.get()).requests, 32u * 2);
     EXPECT_EQ(record.download(), (std::vector<float>{32, 64, 128, 256, 512, 1024, 2048, 4096}));
 }
@@ -306,7 +308,7 @@ __global__ void update_once(T *target, T value) {
 }
 template <typename T, typename Op>
 uint64_t requests_of(T memory, T value) {
-    const device_array<T> target(std::vector<T>(1, memory));
+    const device_array<T> target(1, memory);
     return count(update_once<T, Op>, target.get(), value).requests;
 }
 TEST(Cost, OfAnUpdateIsNoRequestWhereNothingChanges) {

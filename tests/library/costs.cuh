@@ -19,8 +19,7 @@ struct cost {
     bool operator==(const cost &other) const { return all() == other.all(); }
 };
 inline std::ostream &operator<<(std::ostream &out, const cost &c) {
-    return out << "shuffles, votes, matches, redux, atomics, requests: "
-               << testing::PrintToString(c.all());
+    return out << "shuffles, votes, matches, redux, atomics, requests: " << testing::PrintToString(c.all());
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -60,8 +59,8 @@ template <call_kind Call, int K, sink_kind Kind = RECORD, typename T = float, ty
           typename Op = distwar::add, bool Shared = false, typename V = T>
 cost cost_of(const warp_call &call) {
     const device_array<warp_call> calls({call});
-    const device_array<V> values(std::vector<V>(32 * K, stored<V>(1)));
-    const device_array<T> targets(std::vector<T>(places_of(K), stored<T>(0)));
+    const device_array<V> values(32 * K, stored<V>(1));
+    const device_array<T> targets(places_of(K), {});
     const device_array<unsigned> changed({0u});
     const cost found = count(make_calls<Call, Kind, Op, K, T, V, Key, Shared, distwar::scope::device>,
                              calls.get(), values.get(), targets.get(), changed.get());

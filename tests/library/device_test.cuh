@@ -33,6 +33,7 @@ class device_array {
         CHECK(cudaMalloc(reinterpret_cast<void **>(&memory), count * sizeof(T)));
         upload(content);
     }
+    device_array(size_t count, T value) : device_array(std::vector<T>(count, value)) {}
     device_array(const device_array &) = delete;
     device_array &operator=(const device_array &) = delete;
     ~device_array() { cudaFree(memory); }

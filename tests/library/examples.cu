@@ -64,7 +64,7 @@ TEST(ExamplesOfTheHost, WithStrategy) {
 TEST(ExamplesOfTheHost, SumsByKey) {
     const device_array<int> indices({2, 0, 2});
     const device_array<float> rows({1, 10, 2, 20, 3, 30});
-    const device_array<float> to(std::vector<float>(6));
+    const device_array<float> to(6, {});
     const int *const index = indices.get();
     const float *const source = rows.get();
     float *const out = to.get();
@@ -76,7 +76,7 @@ TEST(ExamplesOfTheHost, SumsByKey) {
 }
 TEST(ExamplesOfTheHost, Histogram) {
     const device_array<int> keys({3, 1, 3, 3});
-    const device_array<unsigned> bins(std::vector<unsigned>(4));
+    const device_array<unsigned> bins(4, {});
     const int *const key = keys.get();
     unsigned *const counts = bins.get();
     cudaStream_t stream = nullptr;

@@ -94,8 +94,8 @@ __global__ void fetch_in_crowd(unsigned threads, unsigned *counters, unsigned *r
 template <scope S, bool Shared>
 void check_crowd(int blocks) {
     const unsigned threads = unsigned(blocks) * CROWD_BLOCK - 5;
-    const device_array<unsigned> counters(std::vector<unsigned>(CROWD_KEYS, 0));
-    const device_array<unsigned> results(std::vector<unsigned>(threads, untouched));
+    const device_array<unsigned> counters(CROWD_KEYS, {});
+    const device_array<unsigned> results(threads, untouched);
     run(blocks, CROWD_BLOCK, fetch_in_crowd<S, Shared>, threads, counters.get(), results.get());
     const std::vector<unsigned> found = results.download(), counted = counters.download();
     for (unsigned key = 0; key < CROWD_KEYS; ++key) {
@@ -133,17 +133,16 @@ __global__ void append_items(unsigned lanes, Count capacity, item_of_12_bytes *i
     const item_of_12_bytes item = {thread, 2 * thread, 3 * thread};
     const distwar::queue<item_of_12_bytes, Count> to = {items, counts, capacity};
     if constexpr (OneQueue)
-        slots[thread] = distwar::append(lanes, thread % 5 != 0, item, to);
+        slots[thread] = distwar::append(lanes, thread % 5 != 0, uniform_key{0}, item, to);
     else
         slots[thread] = distwar::append(lanes, thread % 5 != 0, thread % QUEUES, item, to);
 }
 template <bool OneQueue, typename Count>
 void check_append(unsigned lanes, Count capacity) {
     const int queues = OneQueue ? 1 : QUEUES;
-    const device_array<item_of_12_bytes> items(
-        std::vector<item_of_12_bytes>(queues * capacity + 1, {-1, -1, -1}));
-    const device_array<Count> counts(std::vector<Count>(QUEUES, 0));
-    const device_array<Count> slots(std::vector<Count>(THREADS, Count(untouched)));
+    const device_array<item_of_12_bytes> items(queues * capacity + 1, {-1, -1, -1});
+    const device_array<Count> counts(QUEUES, {});
+    const device_array<Count> slots(THREADS, Count(untouched));
     run(THREADS / 64, 64, append_items<OneQueue, Count>, lanes, capacity, items.get(), counts.get(),
         slots.get());
     const std::vector<item_of_12_bytes> stored = items.download();

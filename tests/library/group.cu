@@ -37,8 +37,8 @@ __global__ void add_often(const warp_call *calls, const T *values, int turn, flo
 }
 template <sink_kind Kind, bool OtherKey, typename Key, int K, typename T>
 void check_often(draw &random) {
-    const device_array<T> scratch(std::vector<T>(CALLS * places_of(K)));
-    const device_array<float> forties(std::vector<float>(2 * KEYS * 40));
+    const device_array<T> scratch(CALLS * places_of(K), {});
+    const device_array<float> forties(2 * KEYS * 40, {});
     for (int turn = 0; turn < 3; ++turn)
         check_calls<add, T, T>(random, draw_calls(random), GROUP, Kind, K,
                                [&](const warp_call *calls, const T *values, T *targets) {
@@ -67,7 +67,7 @@ std::vector<float> sums_that_round(const std::vector<warp_call> &calls) {
     for (int i = 0; i < CALLS * 32 * K; ++i)
         values.push_back(float(random.bits()) / float(1 + random.below(1000)));
     const device_array<warp_call> device_calls(calls);
-    const device_array<float> device_values(values), to(std::vector<float>(CALLS * places_of(K), 0.0f));
+    const device_array<float> device_values(values), to(CALLS * places_of(K), {});
     const device_array<unsigned> changed({0u});
     run(CALLS, 32, make_calls<Call, RECORD, add, K, float, float, int, false, distwar::scope::device>,
         device_calls.get(), device_values.get(), to.get(), changed.get());

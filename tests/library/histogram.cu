@@ -19,10 +19,10 @@ void check_counts(int count, int64_t bins, double hot, int offset, int run = 1) 
         key[size_t(i + offset)] = i % run ? key[size_t(i + offset - 1)] : drawn;
         ++expected[size_t(key[size_t(i + offset)])];
     }
-    const device_array<uint32_t> report(std::vector<uint32_t>(1));
+    const device_array<uint32_t> report(1, {});
     for (int outside = 0; outside < 2; ++outside) {
         const device_array<Key> keys(key);
-        const device_array<Count> counts(std::vector<Count>(static_cast<size_t>(bins), Count(3)));
+        const device_array<Count> counts(static_cast<size_t>(bins), Count(3));
         const distwar::key_counts<Key, Count> given{count, bins, keys.get() + offset, counts.get(),
                                                     report.get()};
         CHECK(distwar::histogram(given, nullptr));
@@ -60,15 +60,15 @@ TEST(Histogram, CountsEveryKey) {
     check_counts<int, unsigned>(300007, 5000, 0.5, 0, 700);
     EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{}, nullptr), cudaSuccess);
     const device_array<int> key(std::vector<int>{5});
-    const device_array<uint32_t> report(std::vector<uint32_t>(1));
+    const device_array<uint32_t> report(1, {});
     EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{1, 0, key.get(), nullptr, report.get()}, nullptr),
               cudaSuccess);
     EXPECT_EQ(report.download()[0], 1u);
 }
 
 TEST(Histogram, RefusesBadArguments) {
-    const device_array<int> key(std::vector<int>(1));
-    const device_array<unsigned> counts(std::vector<unsigned>(1));
+    const device_array<int> key(1, {});
+    const device_array<unsigned> counts(1, {});
     const auto refused = [&](distwar::key_counts<int> given) {
         EXPECT_EQ(distwar::histogram(given, nullptr), cudaErrorInvalidValue);
     };

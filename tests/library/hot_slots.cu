@@ -63,8 +63,8 @@ std::vector<unsigned> check_sums(const std::vector<Key> &keys, int rows, unsigne
         for (int k = 0; k < K && keys[i] % skip != 0; ++k)
             expected[static_cast<unsigned long long>(keys[i]) % rows * K + k] += values[i * K + k];
     const device_array<Key> device_keys(keys);
-    const device_array<T> device_values(values), table(std::vector<T>(rows * K, T(0)));
-    const device_array<unsigned> commits(std::vector<unsigned>(rows, 0));
+    const device_array<T> device_values(values), table(rows * K, {});
+    const device_array<unsigned> commits(rows, {});
     run(BLOCKS, THREADS, add_by_slots<S, N, K, T, Key>, device_keys.get(), device_values.get(),
         counting_record<T>{table.get(), K, rows, commits.get()}, skip, threshold, flush_every);
     EXPECT_EQ(table.download(), expected) << "strategy " << int(S) << ", N " << N << ", K " << K;
@@ -138,9 +138,9 @@ TEST(HotSlots, TakeKeysUpToTheLimitsOfTheirTypes) {
 // A block of one warp, so that the order of arrivals is known: commits of each key by plain atomics.
 std::map<int, unsigned> commits_of(const std::vector<int> &keys, int rows) {
     const device_array<int> device_keys(keys);
-    const device_array<float> values(std::vector<float>(keys.size() * 2, 1.0f));
-    const device_array<float> table(std::vector<float>(rows * 2, 0.0f));
-    const device_array<unsigned> commits(std::vector<unsigned>(rows, 0));
+    const device_array<float> values(keys.size() * 2, 1.0f);
+    const device_array<float> table(rows * 2, {});
+    const device_array<unsigned> commits(rows, {});
     set_schedule(0);
     run(1, unsigned(keys.size() / TURNS), add_by_slots<strategy::atomic, 1, 2, float, int>, device_keys.get(),
         values.get(), counting_record<float>{table.get(), 2, rows, commits.get()}, unsigned(rows), 0,
@@ -190,7 +190,7 @@ __global__ void commit_once(const int *keys, int turns, float *table) {
 }
 uint64_t requests_of(const std::vector<int> &keys) {
     const device_array<int> device_keys(keys);
-    const device_array<float> table(std::vector<float>(9 * 4, 0.0f)); // of keys -1 to 2
+    const device_array<float> table(9 * 4, {}); // of keys -1 to 2
     set_schedule(0);
     simt_counters_reset();
     run(1, 32, commit_once, device_keys.get(), int(keys.size()), table.get() + 9);

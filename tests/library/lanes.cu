@@ -15,7 +15,7 @@ __global__ void record_lanes(unsigned *lane) {
 TEST(Lanes, AreCountedThroughBlocksOfThreeDimensions) {
     for (const dim3 block : {dim3(70, 1, 1), dim3(8, 8, 1), dim3(5, 3, 7)}) {
         const unsigned threads = block.x * block.y * block.z;
-        const device_array<unsigned> lane(std::vector<unsigned>(threads, 99));
+        const device_array<unsigned> lane(threads, 99);
         run(1, block, record_lanes, lane.get());
         const std::vector<unsigned> found = lane.download();
         for (unsigned thread = 0; thread < threads; ++thread) EXPECT_EQ(found[thread], thread % 32);
@@ -23,26 +23,16 @@ TEST(Lanes, AreCountedThroughBlocksOfThreeDimensions) {
 }
 
 struct answers {
-    unsigned with_key, with_long_key, share, share_long, shared_is_that_of_the_lowest, largest,
-        largest_by_votes;
+    unsigned with_key, share, shared, largest, largest_by_votes;
 };
 
 __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const unsigned *values,
                     answers *found) {
     const unsigned lane = threadIdx.x;
     if (!(lanes >> lane & 1)) return;
-    const unsigned key = keys[lane];
-    const long long long_key = (long long)(keys[lane]) << 40;
     answers mine;
-    mine.with_key = distwar::lanes_with_key(lanes, key);
-    mine.with_long_key = distwar::lanes_with_key(lanes, long_key);
-    const bool is_active = active >> lane & 1;
-    unsigned shared;
-    long long shared_long;
-    mine.share = distwar::detail::share_one_key(lanes, active, is_active, key, shared);
-    mine.share_long = distwar::detail::share_one_key(lanes, active, is_active, long_key, shared_long);
-    mine.shared_is_that_of_the_lowest =
-        shared == keys[distwar::detail::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
+    mine.with_key = distwar::lanes_with_key(lanes, keys[lane]);
+    mine.share = distwar::detail::share_one_key(lanes, active, active >> lane & 1, keys[lane], mine.shared);
     mine.largest = distwar::detail::largest(lanes, values[lane]);
     mine.largest_by_votes = distwar::detail::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;
@@ -63,7 +53,7 @@ TEST(Lanes, FindEqualKeysAndTheLargestValue) {
             values[lane] = random.below(value_count);
         }
         const device_array<unsigned> device_keys(keys), device_values(values);
-        const device_array<answers> answer(std::vector<answers>(32, answers{}));
+        const device_array<answers> answer(32, answers{});
         set_schedule(round);
         run(1, 32, ask, lanes, active, device_keys.get(), device_values.get(), answer.get());
 
@@ -81,10 +71,8 @@ TEST(Lanes, FindEqualKeysAndTheLargestValue) {
             for (int other = 0; other < 32; ++other)
                 if (lanes >> other & 1 && keys[other] == keys[lane]) with_key |= 1u << other;
             EXPECT_EQ(found[lane].with_key, with_key);
-            EXPECT_EQ(found[lane].with_long_key, with_key);
             EXPECT_EQ(found[lane].share, unsigned(one_key));
-            EXPECT_EQ(found[lane].share_long, unsigned(one_key));
-            EXPECT_EQ(found[lane].shared_is_that_of_the_lowest, 1u);
+            EXPECT_EQ(found[lane].shared, keys[__builtin_ctz(active)]);
             EXPECT_EQ(found[lane].largest, largest);
             EXPECT_EQ(found[lane].largest_by_votes, largest);
         }

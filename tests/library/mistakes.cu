@@ -33,7 +33,7 @@ __global__ void small_stride_of_hot_slots(float *to) {
 }
 
 void expect_refusal(void (*kernel)(float *), const std::string &reason) {
-    const device_array<float> to(std::vector<float>(64, 0.0f));
+    const device_array<float> to(64, {});
     for (unsigned seed = 0; seed < 4; ++seed) {
         set_schedule(seed);
         simt_refusal_clear();
@@ -135,7 +135,7 @@ __global__ void right_calls(float *to) {
     __trap();
 }
 TEST(Mistakes, AreNotSeenInRightCalls) {
-    const device_array<float> to(std::vector<float>(64, 0.0f));
+    const device_array<float> to(64, {});
     testing::internal::CaptureStderr();
     EXPECT_EQ(launch(cudaStream_t(0), 1, 32, right_calls, to.get()), cudaErrorLaunchFailure);
     testing::internal::GetCapturedStderr();

@@ -58,10 +58,4 @@ TYPED_TEST(OperatorsOf, EveryType) {
     });
 }
 
-TEST(OperatorsInCrowds, OfManyWarps) {
-    check_crowd<TREE, distwar::minimum, 1, float>();
-    check_crowd<TREE, distwar::bit_or, 1, unsigned>();
-    check_crowd<TREE, distwar::bit_xor, 1, unsigned>();
-}
-
 } // namespace

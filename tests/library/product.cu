@@ -88,8 +88,8 @@ void try_all() {
     const unsigned stride = 1009, blocks = 4; // 1009 is prime: every level of every factor occurs
 #endif
     const auto try_k = [=](auto kernel, int k) {
-        const device_array<float> scratch(std::vector<float>(size_t(blocks) * BLOCK * (k + 1)));
-        const device_array<unsigned> wrong(std::vector<unsigned>(1));
+        const device_array<float> scratch(size_t(blocks) * BLOCK * (k + 1), {});
+        const device_array<unsigned> wrong(1, {});
         run(blocks, BLOCK, kernel, stride, scratch.get(), wrong.get());
         EXPECT_EQ(wrong.download()[0], 0u) << "lanes with wrong sums, K = " << k;
     };

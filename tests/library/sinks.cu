@@ -104,7 +104,7 @@ static_assert(distwar::detail::is_addressed_by_key<distwar::record<float>, int, 
 static_assert(distwar::detail::is_addressed_by_key<distwar::planes<double>, unsigned long long, double>);
 static_assert(distwar::detail::is_addressed_by_key<distwar::fields<float, 3, 1>, int, float>);
 static_assert(!distwar::detail::is_addressed_by_key<distwar::pointers<3, float>, int, float>);
-static_assert(distwar::fields<float, 3, 1, 2, 3>::values == 9);
+static_assert(distwar::fields<float, 3, 1, 2, 3>::values_of_key == 9);
 
 // At every scope, in shared memory, with keys whose offset needs more than 32 bits.
 template <scope S>
@@ -124,7 +124,7 @@ __global__ void add_at_scope(float *a, long long key) {
 TEST(Fields, OfEveryScopeInSharedMemoryWithLargeKeys) {
     for (const auto kernel :
          {add_at_scope<scope::block>, add_at_scope<scope::device>, add_at_scope<scope::system>}) {
-        const device_array<float> a(std::vector<float>(3, 0.0f));
+        const device_array<float> a(3, {});
         run(1, 32, kernel, a.get(), 3ll << 40); // from bases as far below
         EXPECT_EQ(a.download(), (std::vector<float>{64, 128, 192}));
     }
@@ -172,7 +172,7 @@ __global__ void add_in_a_branch(float *each, float *list) {
            record<float>{list, 10});
 }
 TEST(OneCall, IntoSharedMemoryInABranchAndOfAList) {
-    const device_array<float> each(std::vector<float>(4, 0.0f)), list(std::vector<float>(10, 0.0f));
+    const device_array<float> each(4, {}), list(10, {});
     run(1, 32, add_in_a_branch, each.get(), list.get());
     // 16 lanes at keys 0, 1, 2 and 8 lanes at keys 1, 2, 3, with the values 1, 2, 4
     EXPECT_EQ(each.download(), (std::vector<float>{16, 40, 80, 32}));
@@ -194,7 +194,7 @@ __global__ void add_somewhere(float *to, int shared_block) {
     if (int(blockIdx.x) == shared_block && threadIdx.x < 8) to[threadIdx.x] = sums[threadIdx.x];
 }
 TEST(OneCall, IntoMemoryOfEitherKind) {
-    const device_array<float> sums(std::vector<float>(16, 0.0f));
+    const device_array<float> sums(16, {});
     run(2, 32, add_somewhere, sums.get(), 1);
     EXPECT_EQ(sums.download(),
               (std::vector<float>{16, 32, 48, 96, 16, 16, 32, 32, 16, 32, 48, 96, 16, 16, 32, 32}));
@@ -225,7 +225,7 @@ __global__ void hot(Key far, float *sums) {
 }
 template <typename... Parameters, typename Far>
 void check_far(void (*kernel)(Parameters...), Far far, float times, float more) {
-    const device_array<float> sums(std::vector<float>(8, 0.0f));
+    const device_array<float> sums(8, {});
     run(1, 32, kernel, far, sums.get());
     std::vector<float> wanted;
     for (int key = 0; key < 4; ++key) wanted.insert(wanted.end(), {8 * times, float(28 + 64 * key) * times});
@@ -259,7 +259,7 @@ __global__ void add_to_table(float *sums) {
     distwar::reduce(distwar::all_lanes, true, int(threadIdx.x / 8), 1.0f, with_base{table, sums});
 }
 TEST(SinksOfTheCaller, MayHaveABase) {
-    const device_array<float> sums(std::vector<float>(4, 0.0f));
+    const device_array<float> sums(4, {});
     run(1, 32, add_to_table, sums.get());
     EXPECT_EQ(sums.download(), std::vector<float>(4, 8.0f));
 }

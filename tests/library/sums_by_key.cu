@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // sums_by_key: sums beside exact ones in integers; the same bits for every order, grid and way to group;
-// what is outside of a window, a bound or the table; arguments that are refused.
+// what is outside of a window or the table; arguments that are refused.
 
 #include "device_test.cuh"
 #include "numbers.cuh"
@@ -40,7 +40,6 @@ struct given {
     int64_t keys, width;
     std::vector<int> index;
     std::vector<T> source;
-    double bound = 0;
     int64_t skipped = -1;
 };
 
@@ -50,14 +49,14 @@ std::vector<Out> add(const given<T> &in, sums_way way, uint32_t *report = nullpt
     std::vector<Index> wide_index(in.index.begin(), in.index.end());
     const device_array<Index> index(wide_index);
     const device_array<T> source(in.source);
-    const device_array<Out> out(std::vector<Out>(size_t(in.keys * in.width) + 1, stored<Out>(0)));
-    const device_array<uint32_t> reported(std::vector<uint32_t>(1));
+    const device_array<Out> out(size_t(in.keys * in.width) + 1, {});
+    const device_array<uint32_t> reported(1, {});
     key_sums<T, Index, Out> sums;
     sums.count = int64_t(in.index.size()), sums.width = in.width, sums.keys = in.keys;
     sums.index = index.get(), sums.source = source.get(), sums.out = out.get();
-    sums.way = way, sums.bound = in.bound, sums.report = reported.get(), sums.skipped = in.skipped;
+    sums.way = way, sums.report = reported.get(), sums.skipped = in.skipped;
     CHECK(distwar::sums_by_key_bytes<distwar::key_sort>(sums, &sums.workspace_bytes));
-    const device_array<char> workspace(std::vector<char>(sums.workspace_bytes + 1));
+    const device_array<char> workspace(sums.workspace_bytes + 1, {});
     sums.workspace = sums.workspace_bytes ? workspace.get() : nullptr;
     if (multiprocessors) {
         distwar::detail::key_call call = distwar::detail::call_of(sums);
@@ -130,10 +129,6 @@ void check_exact(int digits, int most, int unit, unsigned seed) {
         EXPECT_EQ(report, 0u);
         const auto wide_index = add<T, long long>(shuffled(of.in, seed), sums_way::exact);
         EXPECT_TRUE(all_same_bits(found, wide_index));
-        given<T> bounded = of.in;
-        bounded.bound = ldexp(1.0, digits + most + unit - 1);
-        EXPECT_TRUE(all_same_bits(found, add(bounded, sums_way::exact, &report)));
-        EXPECT_EQ(report, 0u);
     }
 }
 
@@ -290,25 +285,6 @@ TEST(DeterministicSums, DependOnNoOrderAndGrid) {
     check_deterministic<__nv_bfloat16>(sums_way::exact);
 }
 
-TEST(DeterministicSums, TakeABoundForThePassOverTheValues) {
-    given<float> in = random_rows<float>(500, 30, 4, 0.3, 6);
-    double largest = 0;
-    for (const float value : in.source) largest = std::max(largest, double(fabsf(value)));
-    for (const sums_way way : {sums_way::fixed, sums_way::exact}) {
-        in.bound = 0;
-        const auto expected = add(in, way);
-        in.bound = largest;
-        EXPECT_TRUE(all_same_bits(add(in, way), expected));
-    }
-    in.source[7] = 100; // row 1, column 3
-    in.bound = 63;      // all below 64
-    for (const sums_way way : {sums_way::fixed, sums_way::exact}) {
-        const auto found = add(in, way);
-        for (size_t k = 0; k < found.size(); ++k)
-            EXPECT_EQ(std::isnan(found[k]), k == size_t(in.index[1]) * 4 + 3) << k;
-    }
-}
-
 TEST(DeterministicSums, KeepInfinitiesAndNanWhereTheyAre) {
     for (int way = 0; way <= int(sums_way::deterministic); ++way)
         for (const int64_t keys : {3, 3000}) { // in groups, singly
@@ -340,7 +316,7 @@ TEST(DeterministicSums, OfQueuedCallsDoNotMix) {
         key_sums<float> sums;
         sums.count = 5000, sums.keys = 3000, sums.index = index.get(), sums.way = way;
         CHECK(distwar::sums_by_key_bytes(sums, &sums.workspace_bytes));
-        const device_array<char> workspace(std::vector<char>(sums.workspace_bytes));
+        const device_array<char> workspace(sums.workspace_bytes, {});
         sums.workspace = workspace.get();
         for (const auto *out : {&first, &second}) CHECK(cudaMemset(out->get(), 0, 3000 * sizeof(float)));
         for (int call = 0; call < 16; ++call) {
@@ -407,8 +383,8 @@ TEST(SumsByKey, HoldTheLevel) {
 }
 
 TEST(SumsByKey, RefuseBadArguments) {
-    const device_array<float> values(std::vector<float>(64));
-    const device_array<int> index(std::vector<int>(8));
+    const device_array<float> values(64, {});
+    const device_array<int> index(8, {});
     const auto fault_after = [&](auto change) {
         key_sums<float> sums;
         sums.count = 4, sums.width = 4, sums.keys = 4, sums.index = index.get();
@@ -432,9 +408,6 @@ TEST(SumsByKey, RefuseBadArguments) {
     refuses("2^36", [](auto &sums) { sums.count = (int64_t{1} << 36) + 1; });
     refuses("way", [](auto &sums) { sums.way = sums_way(99); });
     refuses("sort", [](auto &sums) { sums.way = sums_way::sorted; });
-    refuses("bound", [](auto &sums) { sums.bound = -1; });
-    refuses("bound", [](auto &sums) { sums.bound = NAN; });
-    refuses("bound", [](auto &sums) { sums.bound = INFINITY; });
     refuses("source", [](auto &sums) { sums.source = nullptr; });
     refuses("out", [](auto &sums) { sums.out = nullptr; });
     refuses("aligned",

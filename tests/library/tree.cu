@@ -39,7 +39,7 @@ template <typename T>
 std::vector<T> totals_of(int K, void (*kernel)(unsigned, const T *, T *), unsigned active,
                          const std::vector<T> &values) {
     const int places = distwar::tree_places(K);
-    const device_array<T> device_values(values), totals(std::vector<T>(32 * places, stored<T>(77)));
+    const device_array<T> device_values(values), totals(32 * places, stored<T>(77));
     run(1, 32, kernel, active, device_values.get(), totals.get());
     std::vector<T> found, all = totals.download();
     for (int k = 0; k < K; ++k)
@@ -144,7 +144,7 @@ void check_lanes(draw &random) {
     SCOPED_TRACE(testing::Message() << First << " to " << End << ", " << K << " values");
     std::vector<T> values(32 * K);
     for (T &value : values) value = T(random.below(1 << 16)) - 30000;
-    const device_array<T> device_values(values), device_sums(std::vector<T>(32 * K, T(77)));
+    const device_array<T> device_values(values), device_sums(32 * K, T(77));
     run(1, 32, sums_of_lanes<First, End, K, T>, device_values.get(), device_sums.get());
     const std::vector<T> found = device_sums.download();
     const int n = 1 << (End - First);

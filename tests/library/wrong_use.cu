@@ -63,14 +63,10 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #endif
     // distwar: the key must be an integer of 4 or 8 bytes
     WRONG(1, reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2}))
-    WRONG(2, reduce_bfly(all_lanes, true, short(1), val, record<float>{base, 2}))
-    WRONG(3, reduce_atomic(all_lanes, true, true, val, record<float>{base, 2}))
     WRONG(18, reduce_tree(all_lanes, true, uniform_key{0.5}, val, record<float>{base, 2}))
     WRONG(29, fetch_add(all_lanes, true, 0.5f, counters))
     WRONG(31, reduce(all_lanes, true, short(1), val, record<float>{base, 2}))
     WRONG(32, group_lanes(all_lanes, true, 0.5f).add(val, record<float>{base, 2}))
-    WRONG(49, reduce_n(all_lanes, true, 0.5, 2, val, record<float>{base, 2}))
-    WRONG(54, reduce(all_lanes, true, 0.5, val, record<float>{base, 2}))
     WRONG(67, group_lanes(all_lanes, true, 0).add(val, record<float>{base, 2}, at_key{0.5f}))
     // distwar: the values have another type than the sink
     WRONG(4, reduce_serial(all_lanes, true, 0, val, record<unsigned>{counters, 2}))
@@ -118,8 +114,6 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     WRONG(59, tree_of_lanes<0, 3>(shorts))
     // distwar: reduce<> takes the strategies atomic, serial, bfly and tree
     WRONG(23, reduce<strategy::fixed>(all_lanes, true, 0, val, record<float>{base, 2}))
-    WRONG(24, reduce<strategy::cub>(all_lanes, true, 0, val, record<float>{base, 2}))
-    WRONG(46, reduce_n<strategy::fixed>(all_lanes, true, 0, 2, val, record<float>{base, 2}))
     // distwar: the fields hold another number of values than there are
     WRONG(25, reduce_tree(all_lanes, true, 0, val, fields<float, 2, 1>{{base, 2}, {base, 1}}))
     WRONG(48, reduce_tree(all_lanes, true, 0, many, fields<float, 60, 4>{{base, 60}, {base, 4}}))
@@ -142,9 +136,6 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     // distwar: bitwise operators take integers
     WRONG(37, reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2}))
     WRONG(77, reduce_serial(all_lanes, true, 0, pairs, record<__half2, bit_xor>{base_of_pairs, 3}))
-    // distwar: the scope of a sink is block, device or system
-    WRONG(38, reduce_serial(all_lanes, true, 0, val, planes<float, distwar::add, scope(3)>{base, 2}))
-    WRONG(39, reduce_serial(all_lanes, true, 0, val, aligned_record<float, scope(3)>{base, 4}))
     // distwar: a tree takes at most 64 values
     WRONG(40, float total[3]; tree_total(true, many, total))
     WRONG(60, tree_of_lanes<0, 3>(many))

@@ -82,7 +82,7 @@ __global__ void every_call(unsigned lanes, unsigned active, int key, int count, 
     distwar::reduce_n<strategy::tree, 4>(all_lanes, is_active, uniform_key{key}, count, values, sink);
     distwar::reduce_n<4>(lanes, is_active, key, count, from, sink);
     groups.add_n(count, values, sink, at_key{key + 1ll});
-    T many[130] = {}; // more than 64 are summed in chunks, more than 128 in a loop
+    T many[130] = {}; // more than 64 are summed in chunks
     distwar::reduce_atomic(lanes, is_active, key, many, sink);
     T total[1];
     distwar::tree_total(is_active, val, total, maximum{});
@@ -155,8 +155,6 @@ __global__ void updates(float *floats, double *doubles, number *numbers, __half 
     distwar::atomic_add<scope::block>(pairs, make_float2(1, 1));
     distwar::atomic_add<scope::system>(bfloat_pairs, make_float2(1, 1));
     distwar::atomic_update(numbers, number{1}, own_sum{});
-    distwar::atomic_add<scope::block>(reinterpret_cast<float2 *>(floats), make_float2(1, 1));
-    distwar::atomic_add<scope::system>(reinterpret_cast<float4 *>(floats), make_float4(1, 1, 1, 1));
 }
 
 __global__ void fixed_point(unsigned active, int key, long long *to, unsigned *flag) {
@@ -183,7 +181,7 @@ __global__ void blocks(const number *from, number *numbers, float *to, int n) {
     distwar::reduce_tree(distwar::existing_lanes<8>(), true, n, one, sums.sink());
     __shared__ int slots[8];
     sums.flush(slots, 8, own_sink<float>{to});
-    sums.flush_consecutive(n, 8, record{to, 4});
+    sums.flush([](int slot) { return slot; }, 8, record{to, 4});
 }
 
 __global__ void counters(unsigned active, int key, unsigned *counter, number *numbers, float *to) {
@@ -193,7 +191,6 @@ __global__ void counters(unsigned active, int key, unsigned *counter, number *nu
     distwar::fetch_add(all_lanes, is_active, key, counter);
     distwar::append(all_lanes, is_active, counter);
     distwar::append(all_lanes, is_active, key, number{1}, queue<number>{numbers, counter, 8});
-    distwar::append(all_lanes, is_active, number{1}, queue<number>{numbers, counter, 8});
     __shared__ hot_slots<8, 3> slots;
     slots.clear();
     const float val[3] = {};

@@ -295,10 +295,11 @@ struct long_runs {
     int log2_count;
 };
 
-// Calls each(number, row, first, end) for the one or two long runs that reach into the tile.
+// Calls each(number, row, first, end, lane) for the one or two long runs that reach into the tile of the group.
 template <typename Each>
-__device__ __forceinline__ void over_long_runs(const sorted_rows &in, const sorted_tile &tile,
-                                               const Each &each) {
+__device__ __forceinline__ void over_long_runs(const sorted_rows &in, const Each &each) {
+    const sorted_tile tile = tile_of(in, LONG_TILE);
+    if (tile.first >= in.count) return;
     int64_t done = -1; // the beginning of the run that was called for
     for (int side = 0; side < 2; ++side) {
         const int64_t p = side == 0 ? tile.first : tile.end - 1;
@@ -315,17 +316,15 @@ __device__ __forceinline__ void over_long_runs(const sorted_rows &in, const sort
         const int64_t first = begin > tile.first ? begin : tile.first;
         int64_t end = p + 1;
         while (end < tile.end && __ldg(in.row + end) == row) ++end;
-        each(begin / LONGEST_RUN, row, first, end);
+        each(begin / LONGEST_RUN, row, first, end, tile.lane);
     }
 }
 
 template <typename T, int V>
 __global__ void __launch_bounds__(ROWS_BLOCK) find_largest_of_long_runs(sorted_rows in, long_runs runs) {
-    const sorted_tile tile = tile_of(in, LONG_TILE);
-    if (tile.first >= in.count) return;
-    over_long_runs(in, tile, [&](int64_t number, uint32_t row, int64_t first, int64_t end) {
-        if (tile.lane == 0) runs.row_and_one[number] = row + 1;
-        for (int v = tile.lane; v < in.vectors; v += in.lanes) {
+    over_long_runs(in, [&](int64_t number, uint32_t row, int64_t first, int64_t end, int lane) {
+        if (lane == 0) runs.row_and_one[number] = row + 1;
+        for (int v = lane; v < in.vectors; v += in.lanes) {
             unsigned largest[V] = {};
             over_entries<T, V>(in, first, end, v,
                                [&](const float(&value)[V]) { take_largest(value, largest); });
@@ -338,10 +337,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK) find_largest_of_long_runs(sorted_r
 
 template <typename T, int V>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long_runs runs) {
-    const sorted_tile tile = tile_of(in, LONG_TILE);
-    if (tile.first >= in.count) return;
-    over_long_runs(in, tile, [&](int64_t number, uint32_t, int64_t first, int64_t end) {
-        for (int v = tile.lane; v < in.vectors; v += in.lanes) {
+    over_long_runs(in, [&](int64_t number, uint32_t, int64_t first, int64_t end, int lane) {
+        for (int v = lane; v < in.vectors; v += in.lanes) {
             const int64_t at = (number * in.vectors + v) * V;
             unsigned largest[V];
             unit_sums<V> sums;
@@ -395,10 +392,10 @@ struct sorted_places {
         used += (count * sizeof(Item) + 255) / 256 * 256;
     }
     cudaError_t place(const key_call &call, sums_way way) {
-        const size_t n = size_t(call.rows.count);
+        const size_t n = size_t(call.count);
         memory = call.workspace;
         for (int b = 0; b < 2; b++) add(n, &keys[b]), add(n, &values[b]);
-        const cudaError_t error = Sort::bytes(call.rows.count, &scratch_bytes);
+        const cudaError_t error = Sort::bytes(call.count, &scratch_bytes);
         add(scratch_bytes, &scratch);
         if (error != cudaSuccess || way != sums_way::sorted_fixed) return error;
         const size_t most = n / LONGEST_RUN + 1, sums = most * size_t(call.width);
@@ -407,7 +404,7 @@ struct sorted_places {
         add(sums, &runs.largest);
         add(sums, &runs.sum);
         add(sums, &runs.rest);
-        runs.log2_count = detail::ceil_log2(call.rows.count);
+        runs.log2_count = detail::ceil_log2(call.count);
         return error;
     }
 };
@@ -422,7 +419,7 @@ cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
             error = detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK),
                                           ROWS_BLOCK, 0, kernel, arguments...);
     };
-    row_request rows = call.rows;
+    row_request rows = call;
     rows.vectors = int32_t(call.width / V);
     queue(rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
     int selected = 0;

@@ -71,9 +71,6 @@ struct key_sums {
     // out of range, and set byte 0 of the report. If they are padding and you read the report, pass count without them.
     int64_t skipped = -1;
     sums_way way = sums_way::deterministic;
-    // > 0: the caller knows that every finite |value| is below the power of two above `bound`; saves the pass that
-    // looks for the largest one (fixed, exact). A value that is not makes its sum NaN.
-    double bound = 0;
     // One word, device memory or pinned host memory, or nullptr. Byte 0 becomes 1 if a row was left out because its
     // index is out of range, byte 1 if two words did not hold a value.
     uint32_t *report = nullptr;
@@ -139,21 +136,18 @@ __device__ __forceinline__ T rounded(double value) {
 
 // A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
 template <int Bytes>
-struct vector_word {
-    using type = typename sized<Bytes>::bits;
-};
-template <>
-struct vector_word<8> {
-    using type = uint2;
-};
-template <>
-struct vector_word<16> {
-    using type = uint4;
-};
+__host__ __device__ constexpr auto vector_word() {
+    if constexpr (Bytes == 16)
+        return uint4{};
+    else if constexpr (Bytes == 8)
+        return uint2{};
+    else
+        return typename sized<Bytes>::bits{};
+}
 // V values as they lie in memory: 2, 4, 8 or 16 bytes.
 template <typename T, int V>
 struct vector_of {
-    using word = typename vector_word<int(V * sizeof(T))>::type;
+    using word = decltype(detail::vector_word<int(V * sizeof(T))>());
     word bits;
 
     // Each row of source is read once.
@@ -197,11 +191,10 @@ enum { LARGEST_BLOCK = 512, MOST_PARTS = ROWS_BLOCK };
 
 // Sums in fixed point.
 struct fixed_sums {
-    long long *sum;          // [words][values of out]
-    const unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
-    int parts;               // at most MOST_PARTS; 0: `bound` instead
-    unsigned bound;
-    int log2_count; // 2^log2_count >= the additions to one sum
+    long long *sum;    // [words][values of out]
+    unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
+    int parts;         // at most MOST_PARTS
+    int log2_count;    // 2^log2_count >= the additions to one sum
     uint32_t *report;
 };
 
@@ -310,20 +303,17 @@ struct units_of<F, 2> {
         const word low = word(all >> 64) |
                          (word(all) != 0 ? 1 : 0); // below these 64 bits: whether there are any is enough
         if constexpr (sizeof(F) == 8) {
-            word whole = low >> 11;
-            const word rest = low & 0x7ff;
-            whole += rest > 0x400 || (rest == 0x400 && (whole & 1)) ? 1 : 0;
-            const double value = ldexp(double(whole), exponent + 11);
+            const double value = ldexp(double(low), exponent);
             return negative ? -value : value;
-        } else { // as a double, then as a float, whose last bit is set if bits are lost: rounding those is exact
-            const word bits = (word(negative) << 63) | (word(exponent + 1023 + 63) << 52) | (low << 1 >> 12) |
-                              ((low & 0x7ff) != 0 ? 1 : 0);
-            const double value = __longlong_as_double((long long)bits);
-            if constexpr (sizeof(T) == 4) return __double2float_rn(value);
-            const float near = __double2float_rn(value);
-            const unsigned away = fabs(double(near)) > fabs(value) ? 1 : 0;
-            return double(near) == value ? near : __uint_as_float((__float_as_uint(near) - away) | 1);
         }
+        // As a double, then as a float, whose last bit is set if bits are lost: rounding those is exact.
+        const word bits = (word(negative) << 63) | (word(exponent + 1023 + 63) << 52) | (low << 1 >> 12) |
+                          ((low & 0x7ff) != 0 ? 1 : 0);
+        const double value = __longlong_as_double((long long)bits);
+        if constexpr (sizeof(T) == 4) return __double2float_rn(value);
+        const float near = __double2float_rn(value);
+        const unsigned away = fabs(double(near)) > fabs(value) ? 1 : 0;
+        return double(near) == value ? near : __uint_as_float((__float_as_uint(near) - away) | 1);
     }
 };
 
@@ -343,7 +333,6 @@ __device__ __forceinline__ unsigned largest_in_block(unsigned own, unsigned *war
 // The largest value: the scale of all sums. warps: ROWS_BLOCK / 32 words of shared memory. All threads of the block
 // call.
 __device__ __forceinline__ unsigned largest_of(const fixed_sums &fixed, unsigned *warps) {
-    if (fixed.parts == 0) return fixed.bound;
     return detail::largest_in_block<ROWS_BLOCK>(
         int(threadIdx.x) < fixed.parts ? __ldg(fixed.largest + threadIdx.x) : 0, warps);
 }
@@ -474,8 +463,7 @@ struct fixed_adder {
     __device__ __forceinline__ auto sink() const {
         return planes<long long>{distwar::in_global(sum_of), count};
     }
-    // Infinities and NaN go to `out` at once: their sum does not depend on the order. So does NaN for what is over
-    // the bound.
+    // Infinities and NaN go to `out` at once: their sum does not depend on the order.
     __device__ __forceinline__ void convert(int64_t place, const wide_of<T> (&value)[1],
                                             long long (&sum)[Words]) const {
         DISTWAR_UNROLL
@@ -485,8 +473,7 @@ struct fixed_adder {
             if (units.of(value[0], sum) && report)
                 reinterpret_cast<volatile unsigned char *>(report)[1] = value_rounded;
         } else {
-            const wide_of<T> only[1] = {detail::is_finite(value[0]) ? wide_of<T>(NAN) : value[0]};
-            detail::places_of<T, 1>(out, count).add(place, only);
+            detail::places_of<T, 1>(out, count).add(place, value);
         }
     }
 };
@@ -694,18 +681,16 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
 
 // ---- the call
 
-// key_sums without its types.
-struct key_call {
-    row_request rows; // but for `vectors`
+// key_sums without its types. row_request: but for `vectors`.
+struct key_call : row_request {
     int64_t width;
     void *out;
     sums_way way;
-    double bound;
     char *workspace;
     size_t workspace_bytes;
-    int value_bytes, out_bytes; // of T and Out
-    int vector_bytes;           // of a load and an atomic: 16, 8, 4 or 2
-    int multiprocessors;
+    int value_bytes = 0, out_bytes = 0; // of T and Out
+    int vector_bytes = 0;               // of a load and an atomic: 16, 8, 4 or 2
+    int multiprocessors = 0;
 };
 
 // The ways that sort: sorted_sums_by_key.cuh.
@@ -720,11 +705,10 @@ key_call call_of(const key_sums<T, Index, Out> &in) {
                   "distwar: the index has signed integers of 4 or 8 bytes");
     static_assert(is_same<T, Out> || (is_same<Out, float> && sizeof(T) == 2),
                   "distwar: sums have the type of the values, or are float for 16-bit values");
-    key_call call = {};
-    call.rows = {in.index, in.source, in.count, in.keys, in.skipped, 1, sizeof(Index) == 8, in.report};
-    call.width = in.width, call.out = in.out, call.way = in.way, call.bound = in.bound;
-    call.workspace = static_cast<char *>(in.workspace), call.workspace_bytes = in.workspace_bytes;
-    call.value_bytes = int(sizeof(T)), call.out_bytes = int(sizeof(Out)), call.vector_bytes = int(sizeof(T));
+    const row_request rows = {in.index,   in.source, in.count,           in.keys,
+                              in.skipped, 1,         sizeof(Index) == 8, in.report};
+    key_call call = {rows, in.width, in.out, in.way, static_cast<char *>(in.workspace), in.workspace_bytes};
+    call.value_bytes = call.vector_bytes = int(sizeof(T)), call.out_bytes = int(sizeof(Out));
     return call;
 }
 
@@ -736,7 +720,7 @@ inline bool is_deterministic(sums_way way) {
 }
 
 inline sums_way chosen_way(const key_call &call, bool can_sort) {
-    const int64_t count = call.rows.count, keys = call.rows.rows, bytes = call.width * call.value_bytes;
+    const int64_t count = call.count, keys = call.rows, bytes = call.width * call.value_bytes;
     const bool may_sort = can_sort && count < INT32_MAX && keys < INT32_MAX;
     if (call.way == sums_way::deterministic) { // sums of 8 bytes in the workspace, or a sort
         if (call.value_bytes == 8) return sums_way::fixed;
@@ -762,22 +746,18 @@ inline int ceil_log2(int64_t n) {
 // The sums of a call in fixed point: their places in the workspace, which may be nullptr, and its bytes.
 inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
     const size_t words = way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
-    const size_t values = size_t(call.rows.rows) * size_t(call.width) * words;
+    const size_t values = size_t(call.rows) * size_t(call.width) * words;
     const size_t parts = MOST_PARTS * sizeof(unsigned);
     out->sum = call.workspace ? reinterpret_cast<long long *>(call.workspace + parts) : nullptr;
     out->largest = reinterpret_cast<unsigned *>(call.workspace);
-    out->parts = 0;
-    const float bound = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
-    out->bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
-                                       : bits_as<unsigned>(bound) | 0x7fffffu;
-    out->log2_count = detail::ceil_log2(call.rows.count);
-    out->report = call.rows.report;
+    out->log2_count = detail::ceil_log2(call.count);
+    out->report = call.report;
     return parts + (values * 8 + 255) / 256 * 256;
 }
 
 template <typename T, int V, typename Adder>
 cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaStream_t stream) {
-    row_request in = call.rows;
+    row_request in = call;
     in.vectors = int32_t(call.width / V);
     // As few rounds of blocks as can be, all of them full.
     const int64_t blocks = int64_t(call.multiprocessors) * ROWS_BLOCKS;
@@ -801,19 +781,18 @@ template <typename T, int Words>
 cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     fixed_sums fixed;
     detail::place_fixed(call, call.way, &fixed);
-    const int64_t values = call.rows.rows * call.width;
+    const int64_t values = call.rows * call.width;
     // find_largest looks at `all` values, and sets the sums to 0.
-    const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
+    const int64_t all = call.count * call.width;
     constexpr int V = 16 / int(sizeof(T));
-    const bool vectors = detail::is_aligned(call.rows.source, 16);
+    const bool vectors = detail::is_aligned(call.source, 16);
     const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
     const int64_t most = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
     const unsigned blocks = unsigned(most < 1 ? 1 : most < MOST_PARTS ? most : int64_t(MOST_PARTS));
-    if (call.bound == 0) fixed.parts = int(blocks);
-    cudaError_t error = detail::launch_kernel(stream, blocks, unsigned(LARGEST_BLOCK), 0,
-                                              vectors ? find_largest<T, V> : find_largest<T, 1>,
-                                              call.rows.source, all, const_cast<unsigned *>(fixed.largest),
-                                              reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
+    fixed.parts = int(blocks);
+    cudaError_t error = detail::launch_kernel(
+        stream, blocks, unsigned(LARGEST_BLOCK), 0, vectors ? find_largest<T, V> : find_largest<T, 1>,
+        call.source, all, fixed.largest, reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
@@ -824,25 +803,20 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
 }
 
 // V: values of a vector, halved until the call has such vectors.
-template <typename Sort, typename T, int V, typename Out>
-cudaError_t add_vectors(const key_call &call, cudaStream_t stream) {
+template <typename Sort, typename T, typename Out, int V = 16 / int(sizeof(T))>
+cudaError_t add_call(const key_call &call, cudaStream_t stream) {
     if constexpr (V > 1)
         if (call.vector_bytes < V * int(sizeof(T)))
-            return detail::add_vectors<Sort, T, V / 2, Out>(call, stream);
-    if constexpr (Sort::sorts && sizeof(T) < 8)
-        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
-    return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
-}
-
-template <typename Sort, typename T, typename Out>
-cudaError_t add_call(const key_call &call, cudaStream_t stream) {
+            return detail::add_call<Sort, T, Out, V / 2>(call, stream);
     if constexpr (sizeof(T) == sizeof(Out)) {
         if constexpr (sizeof(T) < 8)
             if (call.way == sums_way::fixed) return detail::add_fixed<T, 1>(call, stream);
         if (call.way == sums_way::fixed || call.way == sums_way::exact)
             return detail::add_fixed<T, 2>(call, stream);
     }
-    return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
+    if constexpr (Sort::sorts && sizeof(T) < 8)
+        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
+    return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
 }
 
 // *bytes = those of the workspace of a call, whose sizes are right.
@@ -864,31 +838,27 @@ cudaError_t bytes_of(const key_call &call, size_t *bytes) {
 // What is wrong with the sizes of a call and, if `arrays`, with its arrays; nullptr: nothing.
 template <typename Sort>
 const char *fault_of(const key_call &call, bool arrays) {
-    if (call.rows.count < 0 || call.rows.rows < 0) return "count and the rows of out must not be negative";
+    if (call.count < 0 || call.rows < 0) return "count and the rows of out must not be negative";
     if (call.width < 1 || call.width > INT32_MAX) return "width must be in 1..2^31 - 1";
     const int64_t most = INT64_MAX / 64 / call.width;
-    if (call.rows.count > most || call.rows.rows > most)
-        return "count or the rows of out times width is too large";
-    if (call.rows.count > int64_t{1} << 36) return "count is too large: more than 2^36";
+    if (call.count > most || call.rows > most) return "count or the rows of out times width is too large";
+    if (call.count > int64_t{1} << 36) return "count is too large: more than 2^36";
     if (call.way < sums_way::fastest || call.way > sums_way::deterministic) return "there is no such way";
     if (call.out_bytes != call.value_bytes && detail::is_deterministic(call.way))
         return "float_sums of 16-bit rows are not deterministic";
-    if (!(call.bound >= 0 && call.bound <= 1.7976931348623157e308))
-        return "bound must be finite and not negative";
     if (detail::sorts(call.way)) {
         if (!Sort::sorts) return "this call cannot sort: sums_by_key<key_sort> can";
         if (call.value_bytes == 8) return "rows of double are not sorted";
-        if (call.rows.count >= INT32_MAX || call.rows.rows >= INT32_MAX)
+        if (call.count >= INT32_MAX || call.rows >= INT32_MAX)
             return "rows are sorted if there are fewer than 2^31 - 1";
     }
     size_t bytes;
-    if (!arrays || call.rows.count == 0 || detail::bytes_of<Sort>(call, &bytes) != cudaSuccess)
+    if (!arrays || call.count == 0 || detail::bytes_of<Sort>(call, &bytes) != cudaSuccess)
         return nullptr; // a failure of the device is reported by the call
-    if (!call.rows.index || !call.rows.source) return "index and source must be given";
-    if (!call.out && call.rows.rows > 0) return "out must be given";
-    if (!detail::is_aligned(call.rows.index, call.rows.wide ? 8 : 4) ||
-        !detail::is_aligned(call.rows.source, call.value_bytes) ||
-        !detail::is_aligned(call.out, call.out_bytes))
+    if (!call.index || !call.source) return "index and source must be given";
+    if (!call.out && call.rows > 0) return "out must be given";
+    if (!detail::is_aligned(call.index, call.wide ? 8 : 4) ||
+        !detail::is_aligned(call.source, call.value_bytes) || !detail::is_aligned(call.out, call.out_bytes))
         return "index, source and out must be aligned to their types";
     if (bytes > 0 && (!call.workspace || call.workspace_bytes < bytes))
         return "the workspace is NULL or smaller than its query says";
@@ -932,7 +902,7 @@ cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes
 // Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
 // Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
-// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes per value of out (two words: 16) for fixed and exact.
+// source twice. Workspace: 1 KB and 8 bytes per value of out (two words: 16) for fixed and exact.
 // On a GPU an atomic of float32 takes a subnormal number for 0; deterministic ways keep them.
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream) {

@@ -27,7 +27,6 @@ HEADERS = ROOT / "include" / "distwar"
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
     "tree.cuh": ["costs", "tree", "call_costs", "sinks", "chunks", "product", "operators", "group", "halves"],
-    "segment.cuh": ["costs", "fetch", "call_costs", "sinks", "operators", "halves"],
     "reduce.cuh": ["costs", "call_costs", "sinks", "reduction", "product", "operators", "halves", "chunks", "mistakes"],
     "values.cuh": ["call_costs", "chunks", "examples", "halves", "sinks"],
     "warp.cuh": ["lanes", "fetch", "costs", "call_costs", "halves", "tree", "sinks"],
@@ -40,14 +39,14 @@ TESTS = {
 FIXED = [
     ("group.cuh", "summed = active && (!HasTrees || size >= 2) && size >= threshold;", ">=", 1, ">"),
     ("reduce.cuh", "if (__popc(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {", "<", 0, "<="),
-    ("segment.cuh", "for (unsigned length = 1; Votes || length < size; length *= 2) {", "<", 0, "<="),
+    ("warp.cuh", "for (unsigned length = 1; Votes || length < size; length *= 2) {", "<", 0, "<="),
     ("tree.cuh", "return k % 32;", "32", 0, "31"),
     ("tree.cuh", "return 15 * n;", "15", 0, "16"),
     ("warp.cuh", "for (int bit = 5; bit >= 0; --bit) {", "5", 0, "4"),
     ("warp.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
     ("group.cuh", "if (__popc(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
     ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
-    ("atomic.cuh", "static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }", "==", 0, "!="),
+    ("atomic.cuh", "static __host__ __device__ __forceinline__ bool is_zero(T a) { return Form::wide(a) == 0; }", "==", 0, "!="),
 ]
 
 Mutant = collections.namedtuple("Mutant", "header line copy token nth to at")  # at: offset in the header's text

@@ -17,7 +17,7 @@ TEST(TuneDevice, FindsTheShortestKernel) {
     tune_events ring;
     ASSERT_TRUE(tune_init(&t, candidates, 3));
     CHECK(tune_events_open(&ring));
-    device_array<float> out(std::vector<float>(32));
+    device_array<float> out(32, {});
     for (int i = 0; i < 20000 && !t.known; i++) {
         tune_launch next;
         CHECK(tune_events_begin(&ring, &t, nullptr, &next));
