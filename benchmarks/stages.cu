@@ -192,8 +192,8 @@ struct bench {
         frame_project_backward(&frames[v], &gradients, false);
     }
     void compare(size_t v) {
-        frame_target against = {};
-        against.pixels = target;
+        gs_loss_image against = {};
+        against.images.target = target;
         against.result = loss;
         frame_loss(&frames[v], &against, true);
     }

@@ -67,10 +67,6 @@ bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted) {
                       device_stage_text());
 }
 
-bool ranks_fail_gs(ranks *group, gs_status status) {
-    return ranks_fail(group, "%s%s", gs_last_error(), status == GS_DEVICE_ERROR ? device_stage_text() : "");
-}
-
 bool ranks_fail_with(ranks *group, const fault *why) {
     return ranks_fail(group, "%s", why->text);
 }

@@ -36,15 +36,7 @@ bool ranks_fail(ranks *group, const char *format, ...) __attribute__((format(pri
 // The same for a CUDA call that failed, as `attempted`, and for a failure that has a text.
 bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted);
 bool ranks_fail_with(ranks *group, const fault *why);
-// The same for a call of libdistwar_gs. Of a failure of the device, also here, the text names the stage of this thread.
-bool ranks_fail_gs(ranks *group, gs_status status);
-// Returns false from the enclosing function, after ranks_fail, if a call of libdistwar_gs fails.
-#define GS_OR_FAIL(group, call)                                                                              \
-    do {                                                                                                     \
-        const gs_status gs_or_fail_ = (call);                                                                \
-        if (gs_or_fail_ != GS_OK) return ranks_fail_gs(group, gs_or_fail_);                                  \
-    } while (0)
-// The same of a CUDA call.
+// Returns false from the enclosing function, after ranks_fail, if a call of CUDA fails.
 #define CUDA_OR_FAIL(group, call)                                                                            \
     do {                                                                                                     \
         const cudaError_t cuda_or_fail_ = (call);                                                            \

@@ -107,23 +107,25 @@ static bool end_reading(ranks *group, const char *attempted) {
 
 // ---- the collectives ----
 
-static bool read_bytes(ranks *group, const ranks_exchange *mine, gs_stream stream) {
-    const thread_group *const threads = group->state;
-    for (int r = 0; r < group->count; r++) {
-        const ranks_exchange *const theirs = threads->published[r];
-        const ranks_bytes sent = theirs->to[group->own], expected = mine->from[r];
-        if (sent.count == 0 || r == group->own) continue;
-        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)mine->receive + expected.begin,
-                                            (const char *)theirs->send + sent.begin, (size_t)sent.count,
-                                            cudaMemcpyDeviceToDevice, stream));
-    }
-    return ranks_wait_for_stream(group, stream);
+static bool cuda_done(ranks *group, const char *attempted, cudaError_t status) {
+    return status == cudaSuccess || ranks_fail_cuda(group, status, attempted);
 }
 
-static bool all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+static bool all_to_all(ranks *group, const ranks_exchange *mine, gs_stream stream) {
     static const char name[] = "ranks_all_to_all";
-    if (!ranks_wait_for_stream(group, stream) || !publish(group, name, exchange)) return false;
-    const bool good = read_bytes(group, exchange, stream);
+    const thread_group *const threads = group->state;
+    if (!ranks_wait_for_stream(group, stream) || !publish(group, name, mine)) return false;
+    bool good = true;
+    for (int r = 0; r < group->count && good; r++) {
+        const ranks_exchange *const theirs = threads->published[r];
+        const ranks_bytes sent = theirs->to[group->own], expected = mine->from[r];
+        if (sent.count > 0 && r != group->own)
+            good = cuda_done(group, "cudaMemcpyAsync",
+                             cudaMemcpyAsync((char *)mine->receive + expected.begin,
+                                             (const char *)theirs->send + sent.begin, (size_t)sent.count,
+                                             cudaMemcpyDeviceToDevice, stream));
+    }
+    good = good && ranks_wait_for_stream(group, stream);
     return end_reading(group, name) && good;
 }
 
@@ -151,38 +153,29 @@ static size_t bytes_of(const ranks_reduction *reduction) {
     return (size_t)reduction->count * (reduction->type == RANKS_FLOAT ? 4 : 8);
 }
 
-// Combines the values in the order of ranks, so that all have the same bits. next: host, room for those of a rank.
-static bool read_values(ranks *group, const ranks_reduction *mine, void *result, void *next) {
-    const thread_group *const threads = group->state;
-    const size_t bytes = bytes_of(mine);
-    for (int r = 0; r < group->count; r++) {
-        const ranks_reduction *const theirs = threads->published[r];
-        if (bytes == 0) continue;
-        CUDA_OR_FAIL(group,
-                     cudaMemcpy(r == 0 ? result : next, theirs->values, bytes, cudaMemcpyDeviceToHost));
-        if (r > 0) combine(mine->type, mine->operation, mine->count, result, next);
-    }
-    return true;
-}
-
+// Combines the values in the order of ranks, so that all have the same bits.
 static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
     static const char name[] = "ranks_all_reduce";
+    const thread_group *const threads = group->state;
     const size_t bytes = bytes_of(reduction);
-    char *const memory = malloc(2 * bytes + 1);
-    if (!memory) return ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
+    char *const result = malloc(2 * bytes + 1), *const next = result + bytes; // of a rank
+    if (!result) return ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
     bool good = ranks_wait_for_stream(group, stream) && publish(group, name, reduction);
     if (good) {
-        const bool read = read_values(group, reduction, memory, memory + bytes);
-        good = end_reading(group, name) && read;
+        for (int r = 0; r < group->count && bytes > 0 && good; r++) {
+            const ranks_reduction *const theirs = threads->published[r];
+            good =
+                cuda_done(group, "cudaMemcpy",
+                          cudaMemcpy(r == 0 ? result : next, theirs->values, bytes, cudaMemcpyDeviceToHost));
+            if (good && r > 0) combine(reduction->type, reduction->operation, reduction->count, result, next);
+        }
+        good = end_reading(group, name) && good;
     }
-    if (good) {
-        const cudaError_t status =
-            bytes > 0 ? cudaMemcpyAsync(reduction->values, memory, bytes, cudaMemcpyHostToDevice, stream)
-                      : cudaSuccess;
-        good = (status == cudaSuccess || ranks_fail_cuda(group, status, "cudaMemcpyAsync")) &&
+    if (good && bytes > 0)
+        good = cuda_done(group, "cudaMemcpyAsync",
+                         cudaMemcpyAsync(reduction->values, result, bytes, cudaMemcpyHostToDevice, stream)) &&
                ranks_wait_for_stream(group, stream);
-    }
-    free(memory);
+    free(result);
     return good;
 }
 

@@ -21,6 +21,7 @@ enum {
     ROWS = 1 << 16,                  // that come from other ranks at once
     BLOCK = 1 << 20,                 // bytes that are copied at once
     MAX_SETTINGS = 1 << 16,          // bytes
+    MOST_SHOWN = 199,                // of an option in a message
     MAX_VIEWS = 1 << 24
 };
 
@@ -69,11 +70,10 @@ static void list_rows(const training_state *state, piece arrays[ARRAYS]) {
     const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment,
                                             &state->average.average};
     const gs_arrays shape = gs_arrays_of(sets[0]);
-    for (int s = 0; s < SETS; s++) {
-        const gs_arrays of = gs_arrays_of(sets[s]);
-        const uint64_t value = s < SETS - 1 || state->average.samples > 0 ? sizeof(float) : 0;
-        for (int a = 0; a < GS_ARRAYS; a++)
-            arrays[s * GS_ARRAYS + a] = (piece){of.of[a], (uint64_t)shape.width[a] * value};
+    for (int k = 0; k < SETS * GS_ARRAYS; k++) {
+        const bool averaged = k >= (SETS - 1) * GS_ARRAYS, missing = averaged && state->average.samples == 0;
+        arrays[k] = (piece){gs_arrays_of(sets[k / GS_ARRAYS]).of[k % GS_ARRAYS],
+                            missing ? 0 : (uint64_t)shape.width[k % GS_ARRAYS] * sizeof(float)};
     }
     arrays[ARRAYS - 1] = (piece){state->density, training_state_density_bytes(1)};
 }
@@ -124,15 +124,17 @@ static const char *next_line(const char *line) {
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
     uLong sum = crc32(0, NULL, 0);
     for (size_t i = 0; i < count; i++) {
-        const image *picture = views[i].picture;
-        sum = crc32_z(sum, (const Bytef *)&views[i].camera, sizeof views[i].camera);
-        sum = crc32_z(sum, picture->pixels,
-                      (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
-        if (views[i].mask_on_host)
-            sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
-        if (views[i].depth_on_host)
-            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
-                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
+        const image *const picture = views[i].picture;
+        const size_t pixels = (size_t)picture->width * (size_t)picture->height;
+        const struct {
+            const void *memory;
+            size_t bytes;
+        } all[] = {{&views[i].camera, sizeof views[i].camera},
+                   {picture->pixels, pixels * (size_t)picture->channels},
+                   {views[i].mask_on_host, pixels},
+                   {views[i].depth_on_host, pixels * sizeof(float)}};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if (all[k].memory) sum = crc32_z(sum, all[k].memory, all[k].bytes);
     }
     return (uint32_t)sum;
 }
@@ -149,14 +151,13 @@ static bool same_settings(const char *path, const char *theirs, const checkpoint
     const char *const both[] = {theirs, ours->settings};
     for (int k = 0; k < 2; k++)
         for (const char *line = both[k]; *line; line = next_line(line)) {
-            const char *const then = line_of(line, theirs, ours->usual), *const now =
-                                                                             line_of(line, ours->settings,
-                                                                                     ours->usual);
+            const char *const then = line_of(line, theirs, ours->usual);
+            const char *const now = line_of(line, ours->settings, ours->usual);
             if (!then || !now) return fail(why, "%s: of a version of dsplat with other options", path);
-            const int a = (int)strcspn(then, "\n"), b = (int)strcspn(now, "\n"), most = 199;
+            const int a = (int)strcspn(then, "\n"), b = (int)strcspn(now, "\n");
             if (a != b || strncmp(then, now, (size_t)a) != 0)
                 return fail(why, "%s: written by a run with %.*s; this run has %.*s", path,
-                            a < most ? a : most, then, b < most ? b : most, now);
+                            a < MOST_SHOWN ? a : MOST_SHOWN, then, b < MOST_SHOWN ? b : MOST_SHOWN, now);
         }
     return true;
 }
@@ -177,37 +178,31 @@ static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
 // To a file, of which it removes what killed programs have left, or to a sink.
 static bool writer_open(writer *w, const char *path, const checkpoint_sink *sink, fault *why) {
     *w = (writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(BLOCK)};
-    bool done = w->block || fail(why, "%s: no memory to write it", path ? path : "a checkpoint");
-    if (done && path) {
-        done = output_file_open(&w->file, path, why);
-        if (done) output_file_remove_stale(&w->file);
-    } else if (done) {
+    if (!w->block) return fail(why, "no memory to write %s", path ? path : "a checkpoint");
+    if (!path)
         w->file.stream =
             fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
-        done = w->file.stream || fail(why, "no memory to write a checkpoint");
-    }
+    const bool done = path ? output_file_open(&w->file, path, why)
+                           : w->file.stream || fail(why, "no memory to write a checkpoint");
+    if (done && path) output_file_remove_stale(&w->file);
     if (!done) free(w->block);
     return done;
 }
 
-static void put_host(writer *w, const void *bytes, size_t count) {
-    w->sum = (uint32_t)crc32_z(w->sum, bytes, count);
-    fwrite(bytes, 1, count, w->file.stream); // the commit checks for errors
-}
-
-// From the host or the device, for which it waits.
+// From the host or the device, for which it waits. The commit checks for errors.
 static void put(writer *w, const void *memory, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes; done += BLOCK) {
-        const uint64_t left = bytes - done, now = left < BLOCK ? left : BLOCK;
-        DEVICE_CHECK(cudaMemcpy(w->block, (const char *)memory + done, (size_t)now, cudaMemcpyDefault));
-        put_host(w, w->block, (size_t)now);
+        const size_t now = (size_t)(bytes - done < BLOCK ? bytes - done : BLOCK);
+        DEVICE_CHECK(cudaMemcpy(w->block, (const char *)memory + done, now, cudaMemcpyDefault));
+        w->sum = (uint32_t)crc32_z(w->sum, w->block, now);
+        fwrite(w->block, 1, now, w->file.stream);
     }
 }
 
 // Closes the writer also after a failure.
 static bool writer_commit(writer *w, fault *why) {
     const uint32_t all = w->sum;
-    put_host(w, &all, sizeof all);
+    put(w, &all, sizeof all);
     free(w->block);
     if (w->file.path) return output_file_commit(&w->file, why);
     const bool failed = ferror(w->file.stream);
@@ -289,12 +284,15 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
 
 // ---- reading
 
-// block: BLOCK bytes. memory: on the host or the device.
-static bool get(input_file *file, void *block, void *memory, uint64_t bytes, fault *why) {
+// block: BLOCK bytes. memory: on the host or the device; NULL: *sum becomes the checksum with these bytes.
+static bool get(input_file *file, void *block, void *memory, uint64_t bytes, uLong *sum, fault *why) {
     for (uint64_t done = 0; done < bytes; done += BLOCK) {
-        const uint64_t left = bytes - done, now = left < BLOCK ? left : BLOCK;
-        if (!input_file_read(file, block, (size_t)now, "a checkpoint's arrays", why)) return false;
-        DEVICE_CHECK(cudaMemcpy((char *)memory + done, block, (size_t)now, cudaMemcpyDefault));
+        const size_t now = (size_t)(bytes - done < BLOCK ? bytes - done : BLOCK);
+        if (!input_file_read(file, block, now, "a checkpoint", why)) return false;
+        if (memory)
+            DEVICE_CHECK(cudaMemcpy((char *)memory + done, block, now, cudaMemcpyDefault));
+        else
+            *sum = crc32_z(*sum, block, now);
     }
     return true;
 }
@@ -308,20 +306,14 @@ static bool go_to(input_file *file, uint64_t offset, fault *why) {
 static bool check_sum(input_file *file, void *block, fault *why) {
     const uint64_t before = file->offset;
     uLong found = crc32(0, NULL, 0);
-    uint64_t left = file->size > sizeof(uint32_t) ? file->size - sizeof(uint32_t) : 0;
     uint32_t said = 0;
-    bool done = go_to(file, 0, why);
-    while (left > 0 && done) {
-        const size_t bytes = left < BLOCK ? (size_t)left : BLOCK;
-        done = input_file_read(file, block, bytes, "a checkpoint", why);
-        if (done) found = crc32_z(found, block, bytes);
-        left -= bytes;
-    }
-    done = done && input_file_read(file, &said, sizeof said, "a checkpoint's checksum", why);
-    if (done && (uint32_t)found != said)
-        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
+    if (!go_to(file, 0, why) || !get(file, block, NULL, file->size - sizeof said, &found, why) ||
+        !input_file_read(file, &said, sizeof said, "a checkpoint's checksum", why))
+        return false;
+    if ((uint32_t)found != said)
+        return fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
                     (uint32_t)found, said);
-    return done && go_to(file, before, why);
+    return go_to(file, before, why);
 }
 
 static bool header_is_right(const checkpoint_header *header) {
@@ -349,12 +341,6 @@ static bool read_beginning(input_file *file, void *block, const checkpoint_key *
                            checkpoint_header *header, fault *why) {
     const char *const path = file->path;
     if (!input_file_read(file, header, sizeof *header, "a checkpoint's header", why)) return false;
-    // What versions before 11 wrote on several GPUs, each with a rank's rows.
-    if (memcmp(header->magic, "SPLATROW", sizeof magic) == 0)
-        return fail(why,
-                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
-                    "checkpoints of one file",
-                    path);
     if (memcmp(header->magic, magic, sizeof magic) != 0)
         return fail(why, "%s: not a checkpoint of dsplat train", path);
     if (header->version != VERSION)
@@ -401,12 +387,13 @@ static bool read_checkpoint(input_file *file, const checkpoint_key *key, const t
         list_pieces(state, pieces);
         list_rows(state, arrays);
     }
-    for (int i = 0; i < PIECES && done; i++) done = get(file, block, pieces[i].memory, pieces[i].bytes, why);
+    for (int i = 0; i < PIECES && done; i++)
+        done = get(file, block, pieces[i].memory, pieces[i].bytes, NULL, why);
     for (int a = 0; a < ARRAYS && done; a++) { // this rank's rows of all
         const uint64_t row = arrays[a].bytes, first = (uint64_t)state->first,
                        rows = (uint64_t)state->gaussians.count;
         done = input_file_skip(file, first * row, "a checkpoint's rows", why) &&
-               get(file, block, arrays[a].memory, rows * row, why) &&
+               get(file, block, arrays[a].memory, rows * row, NULL, why) &&
                input_file_skip(file, ((uint64_t)state->all - first - rows) * row, "a checkpoint's rows", why);
     }
     input_file_close(file);
@@ -437,8 +424,7 @@ bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key 
 // ---- while training runs
 
 checkpoint_key saver_key(saver *s) {
-    if (!s->key_known)
-        s->key = (checkpoint_key){s->settings, checkpoint_fingerprint(s->views, s->view_count), s->usual};
+    if (!s->key_known) s->key.data = checkpoint_fingerprint(s->views, s->view_count);
     s->key_known = true;
     return s->key;
 }

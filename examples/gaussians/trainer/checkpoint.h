@@ -21,8 +21,7 @@ typedef struct checkpoint_sink {
 typedef struct checkpoint_key {
     const char *settings; // checkpoint_settings of the options that are not at their defaults
     uint32_t data;        // checkpoint_fingerprint
-    const char *
-        usual; // checkpoint_settings of all defaults: for options that one of two runs does not know; or NULL
+    const char *usual; // checkpoint_settings of all defaults, for options that a run does not know; or NULL
 } checkpoint_key;
 
 // A line "--name value", with `before` for the dashes, for each option of a table that ends with OPTION_END, except those that
@@ -49,12 +48,11 @@ bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key 
 // Saves training while it runs.
 typedef struct saver {
     const char *path;
-    int64_t interval;             // steps between checkpoints; 0: only when a stop is requested
-    const char *settings, *usual; // of the key
+    int64_t interval; // steps between checkpoints; 0: only when a stop is requested
+    checkpoint_key key;
     // The key's views. Their fingerprint takes time, so it is computed when it is first needed.
     const target_view *views;
     size_t view_count;
-    checkpoint_key key;
     bool key_known;
 } saver;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "density.h"
+#include "plan.h"
 #include <assert.h>
 #include <math.h>
 
@@ -85,35 +85,30 @@ static bool refill(const density_step *step, int64_t existing, const float *dens
                                    .iteration = (uint64_t)state->place.views,
                                    .density = density};
     if (state->way->refill) return state->way->refill(state, &rules);
-    GS_OR_FAIL(state->group,
-               gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules, NULL));
+    GS_CHECK(gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules, NULL));
     return true;
 }
 
 // ---- mcmc: relocation and noise, 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024)
 
-static bool mcmc_before_adam(const density_settings *settings, training_state *state, int views) {
+static void mcmc_before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    GS_OR_FAIL(state->group, gs_density_penalty(&state->gaussians, training_state_count(state),
-                                                (float)(views * s->opacity_weight),
-                                                (float)(views * s->scale_weight), &state->gradients, NULL));
-    return true;
-}
-
-static bool relocate(const density_step *step) {
-    training_state *state = step->state;
-    const int64_t existing = training_state_count(state);
-    const int64_t grown = density_grown_count(step->settings, existing, state->place.at);
-    if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
-    return refill(step, existing, NULL);
+    GS_CHECK(gs_density_penalty(&state->gaussians, training_state_count(state),
+                                (float)(views * s->opacity_weight), (float)(views * s->scale_weight),
+                                &state->gradients, NULL));
 }
 
 static bool mcmc_act(const density_step *step) {
-    const training_state *state = step->state;
-    if (step->due && !relocate(step)) return false;
-    GS_OR_FAIL(state->group, gs_density_noise(&state->gaussians, state->first,
-                                              (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
-                                              (uint64_t)state->place.views, NULL));
+    training_state *const state = step->state;
+    const int64_t existing = training_state_count(state);
+    if (step->due &&
+        !(training_state_grow(state, density_grown_count(step->settings, existing, state->place.at),
+                              step->settings->most_gaussians) &&
+          refill(step, existing, NULL)))
+        return false;
+    GS_CHECK(gs_density_noise(&state->gaussians, state->first,
+                              (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                              (uint64_t)state->place.views, NULL));
     return true;
 }
 
@@ -121,14 +116,14 @@ static bool mcmc_act(const density_step *step) {
 // axis; the halves also take the rows of those that became transparent
 
 static bool split_act(const density_step *step) {
-    training_state *state = step->state;
-    const int64_t existing = training_state_count(state);
-    const int64_t limited = density_grown_count(step->settings, existing, state->place.at);
+    training_state *const state = step->state;
+    const int64_t existing = training_state_count(state),
+                  limited = density_grown_count(step->settings, existing, state->place.at);
     if (!step->due) return true;
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
-                             step->settings->most_gaussians))
+                             step->settings->most_gaussians) ||
+        !refill(step, existing, state->density))
         return false;
-    if (!refill(step, existing, state->density)) return false;
     clear_sums(state);
     return true;
 }
@@ -183,16 +178,13 @@ bool density_adds_to_gradient(const density_settings *settings, int64_t at) {
     return at < settings->until && methods[settings->kind].before_adam;
 }
 
-bool density_before_adam(const density_settings *settings, training_state *state, int views) {
-    return !density_adds_to_gradient(settings, schedule_step(&state->place)) ||
-           methods[settings->kind].before_adam(settings, state, views);
+void density_before_adam(const density_settings *settings, training_state *state, int views) {
+    if (density_adds_to_gradient(settings, schedule_step(&state->place)))
+        methods[settings->kind].before_adam(settings, state, views);
 }
 
-bool density_sum(const density_step *step) {
-    if (!step->mean2d) return true;
-    GS_OR_FAIL(step->state->group,
-               gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
-    return true;
+void density_sum(const density_step *step) {
+    if (step->mean2d) GS_CHECK(gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
 }
 
 bool density_after_adam(const density_step *step) {
@@ -233,7 +225,7 @@ int32_t retirement_cameras(const training_state *state, const scored_views *by, 
     const size_t count = retirement_views(by->count), batch = (size_t)by->batch;
     const int32_t together = (int32_t)(count - first < batch ? count - first : batch);
     for (int32_t v = 0; v < together; v++) {
-        const size_t index = (first + (size_t)v) * by->count / count;
+        const size_t k = (first + (size_t)v) * by->count / count, index = by->index ? by->index[k] : k;
         camera[v] = by->views[index].camera;
         if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera[v]);
     }
@@ -291,7 +283,7 @@ bool retirement_end(retirement *r, const training_state *state, const float *sco
                                 everyone.opacity_logit))
             return false;
     }
-    GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part, NULL));
+    GS_CHECK(gs_retire(&everyone, score, (float)part, NULL));
     if (gathers)
         DEVICE_CHECK(cudaMemcpyAsync(own, everyone.opacity_logit + state->first,
                                      (size_t)state->gaussians.count * sizeof *own, cudaMemcpyDeviceToDevice,

@@ -95,11 +95,12 @@ void distillation_choose(trainer *t, step_views *of) {
     const run_place *const place = &t->state->place;
     if (place_role(place) != SCENE_STUDENT) return;
     const double early = (double)scheduled_early_views(place),
-                 all = t->settings->budget ? pace_views_in_all(&t->pace, place->views, of->count)
-                                           : (double)t->settings->iterations,
+                 all = t->settings->budget > 0 ? pace_views_in_all(&t->pace, place->views, of->count)
+                                               : (double)t->settings->iterations,
                  own = fmax(all - (double)place->began, early),
                  photographs = fmin(photographs_again * early / own, most_photographs);
-    random_stream random = random_at(t->settings->seed, RANDOM_DISTILLATION, (uint64_t)of->first, 0);
+    random_stream random =
+        random_at((uint64_t)t->settings->seed, RANDOM_DISTILLATION, (uint64_t)of->first, 0);
     for (int32_t v = 0; v < of->count; v++) {
         of->taught[v] = random_unit(&random) >= photographs;
         if (!of->taught[v]) continue;
@@ -154,21 +155,6 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     return true;
 }
 
-// Begins a scene from the start.
-static void begin(trainer *t) {
-    training_state *const state = t->state;
-    run_place *const place = &state->place;
-    gs_gaussians start = device_gaussians_from(&state->distillation.start);
-    training_state_restart(state, &start);
-    device_gaussians_close(&start);
-    place->began = place->views;
-    place->at = 0, place->before = -1, place->progress = 0;
-    t->pace = (pace){.budget = t->pace.budget, .last = t->pace.last, .between = t->pace.between};
-    // A longer run has the settings of the first until its length is known.
-    if (place->first_run > 0 && place_role(place) != SCENE_LONGER) place_fit(place, &t->fitted);
-    if (place_role(place) == SCENE_STUDENT) limit_growth(t);
-}
-
 bool distillation_next(trainer *t) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
@@ -183,7 +169,7 @@ bool distillation_next(trainer *t) {
         if (state->distillation.start.count == 0) teachers = 0;
         if (!early) { // the first run of a long budget: a longer one has the time that is left, if that is as much
             place->first_seconds = place->seconds;
-            if (t->settings->budget->seconds < 2 * place->seconds) teachers = 0;
+            if (t->settings->budget < 2 * place->seconds) teachers = 0;
         }
         // Teachers are as long as the first run.
         if (role == SCENE_LONGER) place->ended = place->first_run - place->first_run / 4;
@@ -203,6 +189,15 @@ bool distillation_next(trainer *t) {
         parameter_average_take(&state->average, &state->gaussians);
         if (!training_state_copy(state, &state->distillation.teacher[place->scene++])) return false;
     }
-    begin(t);
+    // The next one begins from the start.
+    gs_gaussians start = device_gaussians_from(&state->distillation.start);
+    training_state_restart(state, &start);
+    device_gaussians_close(&start);
+    place->began = place->views;
+    place->at = 0, place->before = -1, place->progress = 0;
+    t->pace = (pace){.budget = t->pace.budget, .last = t->pace.last, .between = t->pace.between};
+    // A longer run has the settings of the first until its length is known.
+    if (place->first_run > 0 && place_role(place) != SCENE_LONGER) place_fit(place, &t->fitted);
+    if (place_role(place) == SCENE_STUDENT) limit_growth(t);
     return true;
 }

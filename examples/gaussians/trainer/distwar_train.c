@@ -26,7 +26,7 @@ struct distwar_trainer {
     image *pictures;    // [view_count], of the caller's pixels
     target_view *views; // [view_count]
     validation_views validation;
-    training_choices choices;
+    training_settings choices;
     training_data known;
     budget_recipe budget;
     training_settings settings;
@@ -82,12 +82,7 @@ const char *distwar_train_term(int term) {
 // The settings as options: their ranges, and what a checkpoint says of them.
 static void list_settings(described_settings *s, option_table *table) {
     static const char *const degrees[] = {"0", "1", "2", "3", NULL};
-    static_assert(sizeof(loss_weights) <= sizeof s->of.weights, "settings have room for all terms");
-    enum {
-#define TERM_INDEX(name, ...) INDEX_OF_##name,
-        LOSS_TERMS(TERM_INDEX)
-#undef TERM_INDEX
-    };
+    static_assert((int)LOSS_TERM_COUNT <= (int)DISTWAR_TRAIN_TERMS, "settings have room for all terms");
     const float *const b = s->of.background;
     snprintf(s->background, sizeof s->background, "%.9g %.9g %.9g", (double)b[0], (double)b[1], (double)b[2]);
     s->background_text = s->background;
@@ -108,7 +103,7 @@ static void list_settings(described_settings *s, option_table *table) {
         OPTION("reproducible", &s->of.reproducible),
         OPTION("validate", &s->of.validate, .minimum = -1, .maximum = INFINITY),
         OPTION("teachers", &s->of.teachers, .maximum = TEACHERS_MOST),
-#define TERM_ROWS(name, ...) OPTION(#name "_weight", &s->of.weights[INDEX_OF_##name], .maximum = INFINITY),
+#define TERM_ROWS(name, ...) OPTION(#name "_weight", &s->of.weights[TERM_##name], .maximum = INFINITY),
         LOSS_TERMS(TERM_ROWS)
 #undef TERM_ROWS
             OPTIONS_END};
@@ -117,18 +112,17 @@ static void list_settings(described_settings *s, option_table *table) {
 
 static bool choose(distwar_trainer *t) {
     const distwar_train_settings *const s = &t->wanted;
-    training_choices *const c = &t->choices;
+    training_settings *const c = &t->choices;
     described_settings wanted = {.of = *s}, usual = {.of = distwar_train_defaults()};
     option_table table = {0}, default_table = {0};
     list_settings(&wanted, &table);
     list_settings(&usual, &default_table);
     *c = training_choices_default();
-    double *const weights = (double *)&c->weights; // one for each name
     for (int i = 0; distwar_train_term(i); i++) {
         if (s->weights[i] == 0) continue;
         if (!(s->weights[i] > 0 && isfinite(s->weights[i])))
             return fail(&last, "the weight of %s must be above 0", distwar_train_term(i));
-        weights[i] = s->weights[i];
+        c->weights[i] = s->weights[i];
     }
     for (int i = 0; i < table.count; i++) {
         const option_spec *const row = &table.rows[i];
@@ -218,9 +212,7 @@ static bool open_all(distwar_trainer *t, void *context) {
     const distwar_train_data *const data = context;
     if (!choose(t) || !open_views(t, data)) return false;
     t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
-    t->settings = t->wanted.budget > 0
-                      ? budget_recipe_start(&t->budget)
-                      : training_settings_from(&t->choices, &t->known, t->choices.iterations);
+    t->settings = training_settings_start(&t->budget);
     start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};
     gs_gaussians host = data->scene;
     const bool from_points = host.count == 0;

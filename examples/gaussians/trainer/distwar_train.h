@@ -68,9 +68,8 @@ typedef struct distwar_train_settings {
     bool random_background; // another for each step; no transparent part takes the colour of the background
     bool antialias;         // as of dsplat train
     bool exposure;          // learn gains of the views, and keep them where they differ; default true
-    bool
-        refine_poses; // of the views, with the scene; the cameras are where they should be but for some pixels
-    bool reproducible; // the same bits on the same kind of GPU; slower; excludes budget
+    bool refine_poses;      // of the views, with the scene, where cameras are off by some pixels
+    bool reproducible;      // the same bits on the same kind of GPU; slower; excludes budget
     // Validation views, which cover the scene: until three quarters of the training they are measured and not trained
     // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.

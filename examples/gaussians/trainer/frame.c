@@ -120,7 +120,7 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-int32_t frame_views(const frame *f) {
+static int32_t frame_views(const frame *f) {
     return f->views > 0 ? f->views : 1;
 }
 
@@ -194,27 +194,20 @@ const float *frame_color(const frame *f, int32_t view) {
     return planes_of_view(f, f->view.image.color, GS_CHANNELS, view);
 }
 
-void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
-    const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
+void frame_loss(frame *f, gs_loss_image *images, bool with_gradient) {
+    const int32_t views = frame_views(f);
     float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
     float *const by_depth = with_gradient && f->with_depth ? planes(f, &f->depth_gradient, 1) : NULL;
-    gs_loss_image images[GS_MAX_VIEWS];
     for (int32_t v = 0; v < views; v++) {
-        const frame_target *const to = &targets[v];
-        float *const gradient = by_depth ? planes_of_view(f, by_depth, 1, v) : NULL;
-        images[v] = (gs_loss_image){
-            .images = {width, height, to->pixels ? frame_color(f, v) : NULL, to->pixels, to->mask},
-            .result = to->result,
-            .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL,
-            .log_gain = to->log_gain,
-            .gain_sums = to->gain_sums,
-            .depth = to->depth ? planes_of_view(f, f->view.image.depth, 1, v) : NULL,
-            .depth_target = to->depth,
-            .depth_result = to->depth_result,
-            .depth_gradient = gradient,
-            .depth_weight = to->depth_weight};
-        if (!to->depth && gradient)
-            DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&f->view.camera) * sizeof *gradient, NULL));
+        gs_loss_image *const of = &images[v];
+        of->images.width = f->view.camera.width, of->images.height = f->view.camera.height;
+        of->images.color = of->images.target ? frame_color(f, v) : NULL;
+        of->color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL;
+        of->depth = of->depth_target ? planes_of_view(f, f->view.image.depth, 1, v) : NULL;
+        of->depth_gradient = by_depth ? planes_of_view(f, by_depth, 1, v) : NULL;
+        if (!of->depth_target && by_depth)
+            DEVICE_CHECK(
+                cudaMemsetAsync(of->depth_gradient, 0, pixels_of(&f->view.camera) * sizeof(float), NULL));
     }
     GS_CHECK(gs_loss(images, views, NULL));
 }
@@ -276,8 +269,8 @@ bool frame_picture(frame *f, image *out, fault *why) {
 // ---- quality
 
 bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
-    frame_loss(f, &(frame_target){.pixels = view->pixels, .mask = view->mask, .result = device_result},
-               false);
+    gs_loss_image of = {.images = {.target = view->pixels, .mask = view->mask}, .result = device_result};
+    frame_loss(f, &of, false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
     image picture;

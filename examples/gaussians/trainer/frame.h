@@ -76,18 +76,6 @@ extern const offered_strategy blend_strategies[]; // of gs_render_backward
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
 // device ends the program.
 
-// What frame_loss compares a camera's image with, and where it writes: on the device, as in gs_loss_image.
-typedef struct frame_target {
-    const uint8_t *pixels; // [height][width][GS_CHANNELS]; NULL: of depth alone
-    const uint8_t *mask;   // [height][width], or NULL
-    double *result;        // [3]
-    const float *log_gain; // [GS_EXPOSURE_VALUES], or NULL
-    float *gain_sums;      // [GS_EXPOSURE_SUMS], with log_gain
-    const float *depth;    // [height][width]; NULL: the gradient by depth, if there is one, is 0
-    double *depth_result;  // [1]
-    float depth_weight;
-} frame_target;
-
 // The screen-space gradient that a backward pass leaves.
 typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
 
@@ -116,15 +104,16 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
 // (gs_view.views). frame_settle must follow. The gradient by the camera is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
-// How many cameras the last picture has, and the colours of one of them (device).
-int32_t frame_views(const frame *f);
+// The colours of one of the cameras of the last picture (device).
 const float *frame_color(const frame *f, int32_t view);
 // Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
 // room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
-// Compares the image of each camera, and with_depth its depth, with its target, one after another in `targets`.
-void frame_loss(frame *f, const frame_target *targets, bool with_gradient);
+// Compares the image of each camera, and with_depth its depth, with its targets, one after another in `images`, which say
+// targets, mask, results, gains and the weight of depth; the rest is set here. No target: of depth alone; no depth_target: the
+// gradient by depth, if there is one, is 0.
+void frame_loss(frame *f, gs_loss_image *images, bool with_gradient);
 // Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
 // The backward blend, from the gradients of frame_loss or frame_set_gradient.

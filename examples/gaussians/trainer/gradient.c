@@ -11,13 +11,22 @@ static bool has_depth(const target_view *view) {
     return view->depth || view->depth_on_host;
 }
 
-static void add_depth(trainer *t, const step_views *of, int32_t v, frame_target *to) {
-    const int64_t place = t->waiting + of->before + v;
+static void add_depth(trainer *t, const step_views *of, int32_t v, gs_loss_image *to) {
     if (!t->one.f.with_depth) return;
-    to->depth = of->view[v]->depth;
-    to->depth_result = t->results[place].depth;
-    to->depth_weight = (float)t->weights[place].depth;
+    to->depth_target = of->view[v]->depth;
+    to->depth_result = &t->results[t->waiting + v].term[TERM_depth];
+    to->depth_weight = (float)t->weights[t->waiting + v][TERM_depth];
 }
+
+static const struct {
+    double part;
+    bool (*has)(const target_view *view);
+    void (*add)(trainer *t, const step_views *of, int32_t v, gs_loss_image *to);
+} terms[] = {
+#define ROW(name, first, part, unit, has, add) {part, has, add},
+    LOSS_TERMS(ROW)
+#undef ROW
+};
 
 // ---- what all ways to a gradient read: the Gaussians and the pictures of a step
 
@@ -50,27 +59,23 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
 }
 
 bool trainer_weigh(trainer *t, const step_views *of) {
-    const double left = t->settings->weights_left;
+    const training_settings *const s = t->settings;
     bool with_depth = false;
     for (int32_t v = 0; v < of->count; v++) {
-        const target_view *const view = &t->source.views[of->index[v]];
-        step_weights *const weights = &t->weights[t->waiting + v];
-#define WEIGH(name, results, first, part, unit, has, ...)                                                    \
-    weights->name = has(view) && !of->taught[v] ? scheduled_weight(t->settings, t->settings->weights.name,   \
-                                                                   left > 0 ? left : part, of->at)           \
-                                                : 0;
-        LOSS_TERMS(WEIGH)
-#undef WEIGH
-        with_depth |= weights->depth > 0;
+        double *const weights = t->weights[t->waiting + v];
+        for (int k = 0; k < LOSS_TERM_COUNT; k++) {
+            const bool has = terms[k].has(&t->source.views[of->index[v]]) && !of->taught[v];
+            const double part = s->weights_left > 0 ? s->weights_left : terms[k].part;
+            weights[k] = has ? scheduled_weight(s, s->weights[k], part, of->at) : 0;
+        }
+        with_depth |= weights[TERM_depth] > 0;
     }
     return with_depth;
 }
 
-double trainer_loss(const step_result *result, const step_weights *weights) {
+double trainer_loss(const step_result *result, const double weights[LOSS_TERM_COUNT]) {
     double sum = result->color[0];
-#define ADD(name, ...) sum += weights->name > 0 ? weights->name * result->name[0] : 0;
-    LOSS_TERMS(ADD)
-#undef ADD
+    for (int k = 0; k < LOSS_TERM_COUNT; k++) sum += weights[k] > 0 ? weights[k] * result->term[k] : 0;
     return sum;
 }
 
@@ -197,7 +202,7 @@ void exposures_settle(trainer *t) {
     if ((together ? spread.all : spread.within) < least_spread) {
         device_free(state->exposure);
         state->exposure = NULL, state->exposures = 0; // colours are not corrected any more
-        state->learning.count = 0; // validation views had gains too
+        state->learning.count = 0;                    // validation views had gains too
     } else if (first && !together) {
         measure_spread(t, t->grouping, true);
         device_upload(state->exposure, t->log_gains, (size_t)state->exposures * sizeof *t->log_gains);
@@ -212,7 +217,9 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
     if (together && group.count > 1)
         group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
     const bool validates = t->report.validating && t->source.views[of->index[v]].validates;
-    const float rate = validates ? validation_rate : t->settings->exposure_rate * (float)pow(0.01, progress_at(t->settings, of->at + v));
+    const float rate =
+        validates ? validation_rate
+                  : t->settings->exposure_rate * (float)pow(0.01, progress_at(t->settings, of->at + v));
     return gs_exposure_step(t->state->exposure, &group, sums, rate, gain_prior, NULL);
 }
 
@@ -248,25 +255,24 @@ void frame_gradient_close(trainer *t) {
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
-bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
+bool frame_queue_loss(trainer *t, const step_views *of, int32_t first, int32_t count,
+                      const gs_gaussians *gaussians) {
     frame *const f = &t->one.f;
-    frame_target targets[GS_MAX_VIEWS];
+    gs_loss_image images[GS_MAX_VIEWS];
     double began;
     bool settled;
     do {
-        frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
-        for (int32_t v = 0; v < of->count; v++) {
-            targets[v] =
-                (frame_target){.pixels = trainer_target(t, of, v, of->view[v]),
-                               .mask = of->view[v]->mask,
-                               .result = t->results[t->waiting + of->before + v].color,
-                               .log_gain = of->exposure[v],
-                               .gain_sums = frame_exposure_sums(t) + (of->before + v) * GS_EXPOSURE_SUMS};
-#define ADD(name, results, first, part, unit, has, add) add(t, of, v, &targets[v]);
-            LOSS_TERMS(ADD)
-#undef ADD
+        frame_queue_views(f, gaussians, of->sh_degree, of->camera + first, count, of->background);
+        for (int32_t v = first; v < first + count; v++) {
+            gs_loss_image *const image = &images[v - first];
+            *image = (gs_loss_image){
+                .images = {.target = trainer_target(t, of, v, of->view[v]), .mask = of->view[v]->mask},
+                .result = t->results[t->waiting + v].color,
+                .log_gain = of->exposure[v],
+                .gain_sums = frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS};
+            for (int k = 0; k < LOSS_TERM_COUNT; k++) terms[k].add(t, of, v, image);
         }
-        frame_loss(f, targets, true);
+        frame_loss(f, images, true);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
@@ -288,30 +294,16 @@ void frame_step_exposures(trainer *t, const step_views *of) {
             GS_CHECK(exposures_step(t, of, v, frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS));
 }
 
-void frame_queue_backward(trainer *t, const step_views *of) {
+void frame_queue_backward(trainer *t, screen_gradient screen) {
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
     strategy_tuner_begin(tuner);
-    f->screen = of->screen;
+    f->screen = screen;
     frame_render_backward(f, tuner->policy);
     strategy_tuner_end(tuner, (double)f->view.ranges.isects);
 }
 
 // ---- views that are projected together and rendered apart
-
-step_views step_views_of(const step_views *of, int32_t first, int32_t end) {
-    step_views out = *of;
-    out.before = first;
-    out.count = end - first;
-    for (int32_t v = 0; v < out.count; v++) {
-        out.index[v] = of->index[first + v];
-        out.view[v] = of->view[first + v];
-        out.camera[v] = of->camera[first + v];
-        out.exposure[v] = of->exposure[first + v];
-        out.taught[v] = of->taught[first + v];
-    }
-    return out;
-}
 
 void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
     frame_gradient *const one = &t->one;
@@ -343,21 +335,19 @@ void frame_project_all_backward(trainer *t, const step_views *of, const gs_view 
     *mean2d = of->screen == SCREEN_NONE ? NULL : means;
 }
 
+void frame_own_part(trainer *t, int32_t first) {
+    const int64_t before = first * t->one.all.gaussians.count;
+    t->one.f.projected = t->one.all.splats + before;
+    t->one.f.given_splat_grad = (gs_splat_grad *)t->one.splat_grad.memory + before;
+}
+
 static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians *gaussians,
                             const gs_view **view, const float **mean2d) {
-    frame_gradient *const one = &t->one;
-    frame *const f = &one->f;
     frame_project_all(t, of, gaussians);
     for (int32_t v = 0; v < of->count; v++) {
-        const step_views own = step_views_of(of, v, v + 1);
-        f->projected = one->all.splats + v * gaussians->count;
-        if (!frame_queue_loss(t, &own, gaussians)) return false;
-        if (of->only_loss) continue;
-        frame_queue_backward(t, &own);
-        // To the moments of all views.
-        DEVICE_CHECK(cudaMemcpyAsync((gs_splat_grad *)one->splat_grad.memory + v * gaussians->count,
-                                     f->gradient.splat_grad, (size_t)gaussians->count * sizeof(gs_splat_grad),
-                                     cudaMemcpyDeviceToDevice, NULL));
+        frame_own_part(t, v);
+        if (!frame_queue_loss(t, of, v, 1, gaussians)) return false;
+        if (!of->only_loss) frame_queue_backward(t, of->screen);
     }
     frame_step_exposures(t, of);
     if (!of->only_loss) frame_project_all_backward(t, of, view, mean2d);
@@ -369,10 +359,10 @@ static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     f->with_depth = trainer_weigh(t, of);
     if (t->one.one_by_one) return take_one_by_one(t, of, &gaussians, view, mean2d);
-    if (!frame_queue_loss(t, of, &gaussians)) return false;
+    if (!frame_queue_loss(t, of, 0, of->count, &gaussians)) return false;
     frame_step_exposures(t, of);
     if (of->only_loss) return true;
-    frame_queue_backward(t, of);
+    frame_queue_backward(t, of->screen);
     if (of->adam)
         frame_project_backward_adam(f, of->adam);
     else

@@ -40,15 +40,14 @@ bool place_goes_by_views(const run_place *place) {
 
 void place_fit(const run_place *place, training_settings *settings) {
     const bool first = place->first_run > 0 && place_goes_by_views(place);
-    settings->budget->fit(settings->budget->context, first ? (double)place->first_run : place->length,
-                          settings);
+    settings->fit(settings->context, first ? (double)place->first_run : place->length, settings);
 }
 
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place) {
-    if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
+    if (place->ended == 0 || (settings->budget > 0 && !(place->seconds > 0))) return 0;
     const double each = place->first_seconds > 0 ? place->first_seconds : place->seconds;
-    const double lengths = settings->budget
-                               ? 1 + (settings->budget->seconds - place->seconds) / each
+    const double lengths = settings->budget > 0
+                               ? 1 + (settings->budget - place->seconds) / each
                                : (double)settings->iterations / (double)scheduled_early_views(place);
     const int64_t room = (int64_t)fmin(lengths, TEACHERS_MOST + 2) - 2,
                   teachers = settings->teachers < room ? settings->teachers : room;
@@ -107,7 +106,7 @@ void place_advance_in_time(run_place *place, const training_settings *settings, 
 }
 
 bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace) {
-    if (!settings->budget) return place->views >= scheduled_views(settings, place);
+    if (!(settings->budget > 0)) return place->views >= scheduled_views(settings, place);
     if (place_role(place) == SCENE_TEACHER || pace_is_over(pace)) return pace_is_over(pace);
     const bool early = place->ended > 0 && place_role(place) != SCENE_STUDENT;
     return place->progress >= 1 || (early && place->views >= scheduled_early_views(place)) ||
@@ -145,19 +144,22 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
     const double share = settings->dropout * progress_at(settings, step);
     if (share <= 0) return out;
     out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
-    GS_CHECK(
-        gs_dropout(all, first, (float)share, settings->seed, (uint64_t)iteration, out.opacity_logit, NULL));
+    GS_CHECK(gs_dropout(all, first, (float)share, (uint64_t)settings->seed, (uint64_t)iteration,
+                        out.opacity_logit, NULL));
     return out;
 }
 
+void scale_rates(gs_adam_rates *rates, float factor) {
+    rates->mean *= factor, rates->log_scale *= factor, rates->quaternion *= factor;
+    rates->opacity_logit *= factor, rates->sh0 *= factor, rates->shN *= factor;
+}
+
 gs_adam_rates scheduled_rates(const training_settings *s, int64_t step, int degree, int64_t views) {
-    const float factor = sqrtf((float)views);
     const double progress = progress_at(s, step), sh_first = s->rates.shN, sh_last = s->final_sh_rest;
     gs_adam_rates rates = s->rates;
     if (rates.mean != 0) rates.mean = (float)(rates.mean * pow(s->final_mean_rate / rates.mean, progress));
     if (sh_first != 0 && sh_last != 0) rates.shN = (float)(sh_first * pow(sh_last / sh_first, progress));
-    rates.mean *= factor, rates.log_scale *= factor, rates.quaternion *= factor;
-    rates.opacity_logit *= factor, rates.sh0 *= factor, rates.shN *= factor;
+    scale_rates(&rates, sqrtf((float)views));
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }

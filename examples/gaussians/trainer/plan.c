@@ -96,29 +96,30 @@ static int64_t smaller_of(int64_t a, int64_t b) {
 
 // More views a step save time where a picture does not fill the GPU. Each of several GPUs gets as many as one would have,
 // where enough steps are left, and one at least.
-static int64_t batch_of_pixels(int64_t pixels, size_t views, const run_size *run) {
+static int64_t batch_of_pixels(int64_t pixels, size_t views, int64_t iterations, int64_t ranks) {
     const int64_t most = 4, steps_a_round = 4, steps = 3500;
     const int64_t each = smaller_of(pictures_at_once(pixels), most);
-    int64_t batch = smaller_of(run->ranks * each, run->iterations / steps);
+    int64_t batch = smaller_of(ranks * each, iterations / steps);
     if (batch < each) batch = each;
-    if (batch < run->ranks) batch = run->ranks;
+    if (batch < ranks) batch = ranks;
     batch = smaller_of(smaller_of(batch, (int64_t)views / steps_a_round), GS_MAX_VIEWS);
     return batch > 1 ? batch : 1;
 }
 
-int64_t default_batch(const view_sizes *sizes, const run_size *run) {
-    return batch_of_pixels(sizes->pixels, sizes->count, run);
+int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks) {
+    return batch_of_pixels(sizes->pixels, sizes->count, iterations, ranks);
 }
 
-resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians,
-                                        const run_size *run) {
+resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, int64_t iterations,
+                                        int64_t ranks) {
     const int factor = 2;
     const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
     if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
         return (resolution_schedule){0};
-    return (resolution_schedule){.factor = factor,
-                                 .batch = run ? (int)batch_of_pixels(pixels, sizes->count, run) : 1,
-                                 .percent = pictures_at_once(whole) > 1 ? 50 : 90};
+    return (resolution_schedule){
+        .factor = factor,
+        .batch = ranks > 0 ? (int)batch_of_pixels(pixels, sizes->count, iterations, ranks) : 1,
+        .percent = pictures_at_once(whole) > 1 ? 50 : 90};
 }
 
 // ---- poses
@@ -208,22 +209,21 @@ static const double default_average = 0.1;
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.
 static const double default_validation_until = 0.75;
 
-training_choices training_choices_default(void) {
-    return (training_choices){.validate = -1,
-                              .teachers = TEACHERS_MOST,
-                              .average = default_average,
-                              .dropout = -1,
-#define LOSS_WEIGHT(name, results, at_first, ...) .name = at_first,
-                              .weights = {LOSS_TERMS(LOSS_WEIGHT)},
-#undef LOSS_WEIGHT
-
-                              .tune = true,
-                              .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
-                              .resolutions = {.automatic = true},
-                              .density = density_settings_default()};
+training_settings training_choices_default(void) {
+    return (training_settings){.validate = -1,
+                               .teachers = TEACHERS_MOST,
+                               .average_part = default_average,
+                               .dropout = -1,
+#define AT_FIRST(name, first, ...) first,
+                               .weights = {LOSS_TERMS(AT_FIRST)},
+#undef AT_FIRST
+                               .tune = true,
+                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
+                               .resolutions = {.automatic = true},
+                               .density = density_settings_default()};
 }
 
-bool training_schedule_read(const char *text, training_choices *c, fault *why) {
+bool training_schedule_read(const char *text, training_settings *c, fault *why) {
     density_settings *const d = &c->density;
     const struct {
         const char *name;
@@ -233,7 +233,7 @@ bool training_schedule_read(const char *text, training_choices *c, fault *why) {
     } fields[] = {
         {"from", &d->from, NULL, 0, SCHEDULE_MOST},    {"until", &d->until, NULL, 0, SCHEDULE_MOST},
         {"every", &d->every, NULL, 1, SCHEDULE_MOST},  {"retire", &d->retire_every, NULL, 0, SCHEDULE_MOST},
-        {"average", NULL, &c->average, 0, 1},          {"dropout", NULL, &c->dropout, 0, 0.9},
+        {"average", NULL, &c->average_part, 0, 1},     {"dropout", NULL, &c->dropout, 0, 0.9},
         {"weights", NULL, &c->weights_left, 1e-6, 1e6}};
     const size_t count = sizeof fields / sizeof *fields;
     if (strcmp(text, "auto") == 0) return true;
@@ -264,12 +264,12 @@ training_data training_data_of(const target_view *views, size_t count) {
     return out;
 }
 
-size_t training_validation_count(const training_choices *choices, size_t count) {
+size_t training_validation_count(const training_settings *choices, size_t count) {
     if (choices->validate >= 0) return (size_t)choices->validate;
     return choices->refine_poses ? 0 : default_validation(count);
 }
 
-bool training_choices_combine(const training_choices *c, fault *why) {
+bool training_choices_combine(const training_settings *c, fault *why) {
     const bool several = c->ranks > 1;
     const struct {
         bool met;
@@ -297,83 +297,67 @@ bool training_choices_combine(const training_choices *c, fault *why) {
     return true;
 }
 
-bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
+bool training_choices_suit(const training_settings *choices, const training_data *data, fault *why) {
     return resolution_most_views(&choices->resolutions, choices->batch) <= 1 || // auto does what is possible
            resolution_views_match(data->views, data->count, why);
 }
 
-training_settings training_settings_from(const training_choices *c, const training_data *data,
+training_settings training_settings_from(const training_settings *c, const training_data *data,
                                          int64_t iterations) {
-    const density_settings density = density_settings_from(&c->density, data, iterations);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
     const double sh_rate = default_sh_rate(data->count);
     fault why;
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
-    const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
-    training_settings settings = {.iterations = iterations,
-                                  .validation_until = default_validation_until,
-                                  .validate_every = retire_every(data->count) / 2,
-                                  .teachers = c->teachers,
-                                  .seed = (uint64_t)c->seed,
-                                  .tune = c->tune,
-                                  .policy = c->policy,
-                                  .random_background = c->random_background,
-                                  .check_finite = c->check_finite,
-                                  .rates = published_rates(data->extent, sh_rate),
-                                  .final_mean_rate = (float)(1.6e-6 * data->extent),
-                                  .final_sh_rest = sh_rest_rate(default_last_sh_rate(sh_rate, iterations)),
-                                  .average_part = c->average,
-                                  .dropout =
-                                      c->dropout >= 0 ? c->dropout : default_dropout(data->count, iterations),
-                                  // A scene without geometry would mislead poses before.
-                                  .pose = {.rate = 0.2, .end = 0.01, .from = 2000},
-                                  .weights = c->weights,
-                                  .weights_left = c->weights_left,
-                                  .exposure_rate = exposure_rate(data->count, iterations),
-                                  .sh_interval = 1000,
-                                  .density = density,
-                                  .batch = c->batch > 0 ? c->batch
-                                           : several    ? default_batch(&sizes, &run)
-                                                        : 1,
-                                  .resolutions = c->resolutions};
+    const int64_t ranks = c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1;
+    training_settings settings = *c;
+    settings.iterations = iterations;
+    settings.validation_until = default_validation_until;
+    settings.validate_every = retire_every(data->count) / 2;
+    settings.rates = published_rates(data->extent, sh_rate);
+    settings.final_mean_rate = (float)(1.6e-6 * data->extent);
+    settings.final_sh_rest = sh_rest_rate(default_last_sh_rate(sh_rate, iterations));
+    if (c->dropout < 0) settings.dropout = default_dropout(data->count, iterations);
+    // A scene without geometry would mislead poses before.
+    settings.pose = (pose_schedule){.rate = 0.2, .end = 0.01, .from = 2000};
+    settings.exposure_rate = exposure_rate(data->count, iterations);
+    settings.sh_interval = 1000;
+    settings.density = density_settings_from(&c->density, data, iterations);
+    if (c->batch == 0) settings.batch = several ? default_batch(&sizes, iterations, ranks) : 1;
     if (c->resolutions.automatic)
-        settings.resolutions = c->refine_poses ? (resolution_schedule){0}
-                                               : default_resolutions(&sizes, density.most_gaussians,
-                                                                     c->batch != 1 && several ? &run : NULL);
+        settings.resolutions = c->refine_poses
+                                   ? (resolution_schedule){0}
+                                   : default_resolutions(&sizes, settings.density.most_gaussians, iterations,
+                                                         c->batch != 1 && several ? ranks : 0);
     // Faster for shapes, slower for opacities than published, with the average at the end: bonsai 32.9 dB, 32.15 with shapes
     // as published, 32.17 with opacities twice as fast.
     gs_adam_rates *const rates = &settings.rates;
     const float part = (float)default_rate_part(data->count, iterations);
     rates->log_scale *= 2, rates->quaternion *= 2, rates->opacity_logit /= 2;
-    rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
-    rates->sh0 *= part, rates->shN *= part;
+    scale_rates(rates, part);
     settings.final_mean_rate *= part, settings.final_sh_rest *= part;
-#define CONVERT(name, results, at_first, at_last, unit, ...)                                                 \
-    settings.weights.name *= pow(data->extent / default_extent, unit);
+#define CONVERT(name, first, part, unit, ...)                                                                \
+    settings.weights[TERM_##name] *= pow(data->extent / default_extent, unit);
     LOSS_TERMS(CONVERT)
 #undef CONVERT
-    memcpy(settings.background, c->background, sizeof settings.background);
     return settings;
 }
 
-// ---- a budget of time
-
-// The `fit` of training_budget.
+// The `fit` of training_settings.
 static void fit(void *context, double steps, training_settings *settings) {
-    budget_recipe *const recipe = context;
-    const training_choices *const choices = recipe->choices;
+    const budget_recipe *const recipe = context;
     const training_data *const data = recipe->data;
     const double left = fmin(fmax(steps, LEAST_SCHEDULE), 1e8);
-    *settings = training_settings_from(choices, data, (int64_t)left);
-    settings->budget = &recipe->budget;
-    if (choices->density.most_gaussians == 0)
+    *settings = training_settings_from(recipe->choices, data, (int64_t)left);
+    settings->fit = fit, settings->context = context;
+    if (recipe->choices->density.most_gaussians == 0)
         settings->density.most_gaussians = default_limit_of_budget(data->pixels, data->count, steps);
 }
 
-training_settings budget_recipe_start(budget_recipe *recipe) {
-    training_settings settings = training_settings_from(recipe->choices, recipe->data, DEFAULT_ITERATIONS);
-    recipe->budget = (training_budget){.seconds = recipe->choices->budget, .fit = fit, .context = recipe};
-    settings.budget = &recipe->budget;
+training_settings training_settings_start(const budget_recipe *recipe) {
+    const training_settings *const choices = recipe->choices;
+    training_settings settings = training_settings_from(
+        choices, recipe->data, choices->budget > 0 ? DEFAULT_ITERATIONS : choices->iterations);
+    settings.fit = fit, settings.context = (void *)(uintptr_t)recipe;
     return settings;
 }
 

@@ -4,26 +4,135 @@
 #pragma once
 
 #include "cli/command_line.h"
-#include "density.h"
+#include "training_state.h"
 
 C_LINKAGE_BEGIN
 
 // ---- the terms that are added to the loss of colours. A new one takes a row here and its functions in gradient.c; settings,
 // options, checkpoints and logs follow
 
-// name: of its weight and results, of the option --NAME-weight, and of the member of gs_gradient that it adds to. results:
-// doubles that a view leaves on the device, the term first. first: its weight at the first step, in a scene of default_extent;
-// in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. has, queue:
-// gradient.c's functions: whether a view has it, and how it is queued.
-#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, has_depth, add_depth) /* Kerbl et al. 2024 */
+// name: of its weight and result, and of the option --NAME-weight. first: its weight at the first step, in a scene of
+// default_extent; in others times (extent / default_extent)^unit. part: of that, at the last step; exponential between. has, add:
+// gradient.c's functions: whether a view has it, and what frame_loss compares for it.
+#define LOSS_TERMS(X) X(depth, 1, 0.01, 1, has_depth, add_depth) /* Kerbl et al. 2024 */
 
-typedef struct loss_weights { // at the first step; 0: none
-#define LOSS_WEIGHT(name, results, first, part, unit, has, queue) double name;
-    LOSS_TERMS(LOSS_WEIGHT)
-#undef LOSS_WEIGHT
-} loss_weights;
+enum {
+#define LOSS_TERM(name, first, part, unit, has, add) TERM_##name,
+    LOSS_TERMS(LOSS_TERM)
+#undef LOSS_TERM
+        LOSS_TERM_COUNT
+};
 
-// ---- density control
+// ---- density control: when Gaussians are added, moved, removed and retired while training runs, and how the result reaches the
+// training state. A method is a row of the table in density.c; the kernels are libdistwar_gs's
+
+typedef enum density_kind {
+    DENSITY_NONE,     // the number of Gaussians is constant
+    DENSITY_ADAPTIVE, // by the screen-space gradient (Kerbl et al. 2023)
+    DENSITY_MCMC,     // relocates, adds noise (Kheradmand et al. 2024)
+    DENSITY_SPLIT,    // along the longest axis, drawn by the absolute gradient
+    DENSITY_KINDS,
+    DENSITY_AUTO = DENSITY_KINDS // of options: the data decides
+} density_kind;
+
+// Settings of one method each.
+typedef struct density_adaptive_settings {
+    double gradient_threshold; // see gs_density_rules
+    double split_size;         // in scene extents
+    int64_t reset_every;       // steps; only before `until`; 0: never
+    double most_size;          // in scene extents; applied after the first reset; 0: never
+    double reset_opacity;
+    double split_factor; // see gs_density_rules
+} density_adaptive_settings;
+
+typedef struct density_mcmc_settings {
+    double noise; // times the learning rate of means; an inverse area
+    // Of the penalties, which free Gaussians to relocate, in steps before `until`. scale_weight is an inverse length.
+    double opacity_weight, scale_weight;
+} density_mcmc_settings;
+
+typedef struct density_settings {
+    int kind;                   // density_kind
+    int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
+    int64_t most_gaussians;     // >= 1; a larger number at the start is kept
+    double extent;              // of the scene, world units
+    double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
+    double retired;             // of methods with a limit: gs_retire's part; 0: nothing is retired
+    int64_t retire_every;       // in actions after steps that pass a multiple of this
+    density_adaptive_settings adaptive;
+    density_mcmc_settings mcmc;
+} density_settings;
+
+// What a method is given after a step, on each rank.
+typedef struct density_step {
+    const density_settings *settings;
+    uint64_t seed;
+    float mean_rate; // the learning rate of means in this step
+    bool due;        // whether the schedule lets it act after this step
+    // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
+    // their screen-space gradients, as the method sums them, [views][count][2]; NULL: nothing to sum.
+    const gs_view *view;
+    const float *mean2d;
+    training_state *state;
+} density_step;
+
+typedef struct density_method {
+    const char *name;   // of --density
+    int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
+    bool starts_small;  // its published start is small and half opaque, see density_start
+    bool has_limit;     // it fills up to most_gaussians, dead rows too
+    // What density_step.mean2d has, summed in state->density in steps before `until`.
+    screen_gradient sums;
+    // In steps before `until`, between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views.
+    // NULL: nothing.
+    void (*before_adam)(const density_settings *settings, training_state *state, int views);
+    // After Adam, on all ranks alike. NULL: nothing. May call collectives; false after ranks_fail.
+    bool (*act)(const density_step *step);
+} density_method;
+
+const density_method *density_method_of(int kind);
+// What a step after `at` will take on average, in times of a step with the `existing` Gaussians.
+double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);
+
+// Whether density control acts between schedule steps `before` and `at`.
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
+// The screen-space gradient that density_sum needs at a step of the schedule.
+screen_gradient density_sums_at(const density_settings *settings, int64_t at);
+// Whether density_before_adam changes the gradient in a step.
+bool density_adds_to_gradient(const density_settings *settings, int64_t at);
+// The trainer calls the next three in every step, after the backward pass, then after Adam. density_sum adds the step's
+// gradients, if it has some. after_adam: `due` is set here; false after ranks_fail.
+void density_before_adam(const density_settings *settings, training_state *state, int views);
+void density_sum(const density_step *step);
+bool density_after_adam(const density_step *step);
+
+// ---- retirement: Gaussians that contribute least to every view make room for splits and relocations
+
+typedef struct retirement {
+    device_buffer score, splats;
+    device_buffer logits; // of all Gaussians, where this rank has not all
+    bool one_by_one;      // of the caller: steps render their views apart
+} retirement;             // starts as {0}
+
+void retirement_close(retirement *r);
+// Whether density control begins an action with a retirement, after a step as of density_is_due.
+bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at);
+// How many are due after the step `at` of the schedule.
+int64_t retirements_left(const density_settings *settings, int64_t at);
+// How many of the views are asked: all below 100, every second one from there, up to every fourth from 200 on.
+// Neighbours see the same.
+size_t retirement_views(size_t count);
+// The cameras that are asked from `first` on, spread evenly, with their poses: at most by->batch. Returns their number.
+int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
+                           gs_camera *camera);
+// Renders these views and scores each Gaussian by the largest sum of alpha T over the pixels of a view. f: memory for the
+// pictures, such as that of the steps, whose last picture is gone. Waits for the device. Ranks take turns: the score is of
+// this one's views. Cost: a forward and a backward blend of each.
+void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
+                      distwar_policy policy, float *score);
+// Makes those dead whose score is at most `part` times the upper quartile. score: of all Gaussians. A collective; false after
+// ranks_fail.
+bool retirement_end(retirement *r, const training_state *state, const float *score, double part);
 
 // The published defaults of all methods, without extent; until and most_gaussians are 0, `retired` is negative, the kind
 // DENSITY_AUTO where the default is meant.
@@ -92,20 +201,17 @@ bool default_exposures(size_t views);
 // ended at a third of its way, 0.7 dB below the other.
 size_t default_validation(size_t views);
 
-typedef struct run_size {
-    int64_t iterations;
-    int64_t ranks; // GPUs that share a step's views out
-} run_size;
-// Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
+// ranks: GPUs that share a step's views out. Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
 // steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
 // GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
 // 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
-int64_t default_batch(const view_sizes *sizes, const run_size *run);
+int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
 // of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
 // times as long as a small one. Whole pictures from the start cost fern 0.05 dB. most_gaussians: the limit of growth.
-// run: as of default_batch; NULL: views cannot share a step.
-resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run);
+// iterations, ranks: as of default_batch; no ranks: views cannot share a step.
+resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, int64_t iterations,
+                                        int64_t ranks);
 
 // Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at a rate in
 // pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044 degrees off after the
@@ -158,51 +264,51 @@ typedef struct pose_schedule {
     int64_t from; // steps in which poses stay and the scene takes shape, rounded up to a round of the views
 } pose_schedule;
 
-typedef struct training_settings training_settings;
-
-// A time to train in. The schedules are fitted to it while training runs (place.c): the step of a schedule is not the
-// number of the iteration, but moves with the time that is used.
-typedef struct training_budget {
-    double seconds; // > 0; of training, as training_report.seconds
-    // Called after a few steps, or at once if the state had been trained under a budget, and again in the first half of
-    // the time if steps become much faster or slower: sets what depends on the length of the schedule,
-    // settings->iterations among it. steps: how many the whole time is worth.
-    void (*fit)(void *context, double steps, training_settings *settings);
-    double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
-    void *context;
-} training_budget;
-
-// Plain numbers, but for the name and the budget. Two runs with equal settings, views and start are equal, without one.
-struct training_settings {
-    const char *name;              // of the progress bar; NULL: none
-    int64_t iterations;            // >= 1, counts views; learning rates follow it
-    const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
-    double validation_until;       // 0..1, of the schedule: from there on validation views are trained on
-    int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
-    int64_t teachers;              // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
-    uint64_t seed;                 // of all random choices
-    bool tune;                     // a tuner chooses the policy while training runs
-    distwar_policy policy;         // of gs_render_backward, unless there is a tuner
-    float background[3];           // of the pictures
-    bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
+// What a user chooses, which training_settings_from completes, and all that follows from it and the data. Plain numbers, but for
+// the name and the functions of a budget. Two runs with equal settings, views and start are equal, without a budget.
+typedef struct training_settings {
+    const char *name; // of the progress bar; NULL: none
+    // 1. What is chosen; as the comment says, the default of some is automatic until training_settings_from.
+    int64_t iterations; // >= 1, counts views; learning rates follow it. 0: chosen with a budget
+    // Seconds of training, as training_report.seconds; 0: `iterations` are done, one step of the schedule each. The schedules are
+    // fitted to the time while training runs (place.c): the step of a schedule is not the number of the iteration, but moves
+    // with the time that is used.
+    double budget;
+    int64_t seed;     // of all random choices
+    int64_t batch;    // views of a step, whose square root multiplies learning rates; 0: automatic, then 1
+    int64_t ranks;    // GPUs to train on; 0: one
+    int64_t validate; // validation views; 0: none; -1: automatic
+    int64_t teachers; // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
+    bool tune;        // a tuner chooses the policy while training runs
+    distwar_policy policy;  // of gs_render_backward, unless there is a tuner
+    float background[3];    // of the pictures
     bool random_background; // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;    // at the first step; rates.mean in world units
-    float final_mean_rate;  // at the last step; exponential between
-    float final_sh_rest;    // rates.shN at the last step; exponential between; 0: it is constant
-    double
-        average_part; // of the iterations, at the end, whose parameters are averaged; 0: the last step counts
-    double
-        dropout; // the share of the Gaussians that the last step leaves out; it grows from 0 with the steps
-    pose_schedule pose; // of the poses, if they are refined
-    loss_weights weights;
-    double weights_left; // at the last step, in place of the parts of LOSS_TERMS; 0: these
+    bool refine_poses;
+    bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
+    bool reproducible, from, random, depth,
+        view;            // whether these options are given: for training_choices_combine
+    double average_part; // of the iterations, the last ones, whose parameters are averaged; 0: none
+    double dropout;      // share of the Gaussians that the last step leaves out; grows from 0; < 0: automatic
+    double weights[LOSS_TERM_COUNT]; // at the first step; 0: none
+    double weights_left;             // at the last step, in place of the parts of LOSS_TERMS; 0: these
+    resolution_schedule resolutions;
+    density_settings density;
+    // 2. What follows.
+    double validation_until; // 0..1, of the schedule: from there on validation views are trained on
+    int64_t validate_every;  // steps between looks at whether they say that training is over; 0: none
+    gs_adam_rates rates;     // at the first step; rates.mean in world units
+    float final_mean_rate;   // at the last step; exponential between
+    float final_sh_rest;     // rates.shN at the last step; exponential between; 0: it is constant
+    pose_schedule pose;      // of the poses, if they are refined
     float exposure_rate; // of the gains that correct colours, if there are any; a hundredth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
-    density_settings density;
-    int64_t
-        batch; // views of a step, 1..GS_MAX_VIEWS, whose square root multiplies learning rates; 0 counts as 1
-    resolution_schedule resolutions;
-};
+    // 3. Of a budget. fit is called after a few steps, or at once if the state had been trained under a budget, and again in the
+    // first half of the time if steps become much faster or slower: it sets what depends on the length of the schedule,
+    // settings->iterations among it. steps: how many the whole time is worth.
+    void (*fit)(void *context, double steps, struct training_settings *settings);
+    double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
+    void *context;                // of both
+} training_settings;
 
 // ---- place: where a run is, and what it does there. Pure functions but for gaussians_of_step
 
@@ -242,6 +348,7 @@ int64_t scheduled_teachers(const training_settings *settings, const run_place *p
 double progress_at(const training_settings *settings, int64_t step);
 // The SH degree in use at a step = 1, 2, ...
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
+void scale_rates(gs_adam_rates *rates, float factor);
 // The rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
 // What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`. step: of the
@@ -258,45 +365,26 @@ double scheduled_weight(const training_settings *settings, double first, double 
 
 // ---- from what a user chooses and what the data are like to the settings of training
 
-typedef struct training_choices {
-    int64_t iterations, seed, batch; // batch: 0: the default
-    int64_t validate;                // validation views; 0: none; -1: the default
-    int64_t teachers;                // of training_settings
-    int64_t ranks;                   // GPUs to train on; 0: one
-    double budget;                   // seconds; 0: none
-    double weights_left;             // the part of each term's weight at the last step; 0: that of its row
-    double average, dropout;         // parts; dropout < 0: the default
-    loss_weights weights;
-    bool tune, random_background, refine_poses, check_finite;
-    bool reproducible, from, random, depth,
-        view;              // whether these options are given: for training_choices_combine
-    distwar_policy policy; // unless tune
-    float background[3];
-    resolution_schedule resolutions;
-    density_settings density;
-} training_choices;
-
 // What a user gets who chooses nothing.
-training_choices training_choices_default(void);
+training_settings training_choices_default(void);
 // Reads --schedule: "auto", or a list such as "from=1,every=4,average=0" for experiments and tests; the rest stays.
-bool training_schedule_read(const char *text, training_choices *choices, fault *why);
+bool training_schedule_read(const char *text, training_settings *choices, fault *why);
 // How many of `count` views validate.
-size_t training_validation_count(const training_choices *choices, size_t count);
+size_t training_validation_count(const training_settings *choices, size_t count);
 // Fails with a sentence if choices are not served together: the one place that says so.
-bool training_choices_combine(const training_choices *choices, fault *why);
+bool training_choices_combine(const training_settings *choices, fault *why);
 // Fails if the views cannot share a step as chosen.
-bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
-training_settings training_settings_from(const training_choices *choices, const training_data *data,
+bool training_choices_suit(const training_settings *choices, const training_data *data, fault *why);
+// Completes choices for so many iterations.
+training_settings training_settings_from(const training_settings *choices, const training_data *data,
                                          int64_t iterations);
-
-// A recipe that is fitted to a budget of time.
+// What is fitted to a budget of time; both outlive training.
 typedef struct budget_recipe {
-    const training_choices *choices;
+    const training_settings *choices;
     const training_data *data;
-    training_budget budget; // of training_settings
 } budget_recipe;
-// The settings at the start of training, with recipe->budget, which must outlive them.
-training_settings budget_recipe_start(budget_recipe *recipe);
+// The settings at the start of training; under a budget with the recipe, which must outlive them.
+training_settings training_settings_start(const budget_recipe *recipe);
 
 // ---- the device memory that a run will take on each GPU, known before it starts
 

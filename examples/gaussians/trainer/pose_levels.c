@@ -5,60 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LEAST_SIDE = 64,
-    // Pixels of all views together for each Gaussian: the pictures must decide more numbers than there are.
-    PIXELS_A_GAUSSIAN = 20
-};
+// Pixels of all views together for each Gaussian: the pictures must decide more numbers than there are.
+enum { PIXELS_A_GAUSSIAN = 20 };
 
 int pose_levels_of(const target_view *views, size_t count, int wanted) {
     for (size_t i = 0; i < count; i++)
-        while (wanted > 0 && (views[i].camera.width >> wanted < LEAST_SIDE ||
-                              views[i].camera.height >> wanted < LEAST_SIDE))
+        while (wanted > 0 && (views[i].camera.width >> wanted < RESOLUTIONS_LEAST_SIDE ||
+                              views[i].camera.height >> wanted < RESOLUTIONS_LEAST_SIDE))
             wanted--;
     return wanted;
-}
-
-// ---- small views
-
-static void small_views_close(target_view *small, size_t count) {
-    for (size_t i = 0; small && i < count; i++) target_view_close(&small[i]);
-    free(small);
-}
-
-// If no pixel counts, as no block does whose every pixel counts: those count of which any part does.
-static bool mend_mask(target_view *small, const target_view *view, int factor, fault *why) {
-    const size_t width = (size_t)small->camera.width, pixels = width * (size_t)small->camera.height;
-    uint8_t *const mask = malloc(pixels);
-    if (!mask) return fail(why, "no memory for a mask of %d x %d", small->camera.width, small->camera.height);
-    device_download(mask, small->mask, pixels);
-    if (!memchr(mask, 255, pixels)) {
-        for (size_t i = 0; i < pixels; i++)
-            for (int k = 0; k < factor * factor; k++)
-                if (view->mask_on_host[((size_t)factor * (i / width) + (size_t)(k / factor)) *
-                                           (size_t)view->camera.width +
-                                       (size_t)factor * (i % width) + (size_t)(k % factor)])
-                    mask[i] = 255;
-        device_upload(small->mask, mask, pixels);
-    }
-    free(mask);
-    return true;
-}
-
-// [count], with the poses; NULL: failed.
-static target_view *small_views_open(const target_view *views, const refined_pose *poses, size_t count,
-                                     int factor, fault *why) {
-    target_view *const small = calloc(count, sizeof *small);
-    bool done = small || fail(why, "no memory for %zu views", count);
-    for (size_t i = 0; i < count && done; i++) {
-        target_view listed = views[i];
-        listed.depth_on_host = NULL;
-        done = target_view_form(&small[i], &listed, &(picture_form){.factor = factor}, false, why);
-        pose_to_camera(&poses[i].now, &small[i].camera);
-        done = done && (!small[i].mask || mend_mask(&small[i], &views[i], factor, why));
-    }
-    if (!done) small_views_close(small, count);
-    return done ? small : NULL;
 }
 
 // ---- where a scene is
@@ -116,15 +71,17 @@ static bool train_once(picture_cache *pictures, training_state *state, const tar
     return done;
 }
 
-// at: where the scene of the size before is, empty at first; becomes that of this size.
-static bool refine_level(refined_pose *poses, const target_view *small, size_t count,
-                         const training_settings *settings, const pose_levels *levels, weighted_points *at,
-                         fault *why) {
-    const gs_camera *first = &small->camera;
+// small: the cameras of the size, with `poses`. at: where the scene of the size before is, empty at first; becomes that of this
+// size.
+static bool refine_level(refined_pose *poses, const target_view *views, const target_view *small,
+                         size_t count, const training_settings *settings, const pose_levels *levels,
+                         int level, weighted_points *at, fault *why) {
     gs_gaussians host = {0};
     training_settings here = settings_without_density(settings, levels->steps);
     here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 3};
-    const double pixels = (double)count * first->width * first->height;
+    memset(here.weights, 0, sizeof here.weights);
+    here.resolutions = (resolution_schedule){.factor = 1 << level, .percent = 100};
+    const double pixels = (double)count * small->camera.width * small->camera.height;
     if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
         return false;
     // Gaussians are relocated, as poses follow what a scene leaves over. Their number stays.
@@ -142,7 +99,7 @@ static bool refine_level(refined_pose *poses, const target_view *small, size_t c
         refined_poses_start(state.pose, small, count);
         refined_poses_measure(state.pose, small, count, at);
         points_close(at);
-        done = train_once(NULL, &state, small, count, &here, why) && points_open(at, &state, why);
+        done = train_once(levels->pictures, &state, views, count, &here, why) && points_open(at, &state, why);
     }
     for (size_t i = 0; i < count && done; i++) poses[i].now = state.pose[i].now;
     training_state_close(&state);
@@ -151,17 +108,22 @@ static bool refine_level(refined_pose *poses, const target_view *small, size_t c
 
 bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
                         const training_settings *settings, const pose_levels *levels, fault *why) {
-    bool done = true;
+    target_view *const small = calloc(count, sizeof *small);
+    bool done = small || fail(why, "no memory for %zu views", count);
     weighted_points at = {0};
     const int last = levels->levels > 0 ? levels->finest : 1;
     for (int level = levels->levels; level >= last && done; level--) {
-        target_view *const small = small_views_open(views, poses, count, 1 << level, why);
-        done = small && refine_level(poses, small, count, settings, levels, &at, why);
-        small_views_close(small, count);
+        for (size_t i = 0; i < count; i++) {
+            small[i].camera = views[i].camera;
+            dataset_downscale_camera(&small[i].camera, 1 << level);
+            pose_to_camera(&poses[i].now, &small[i].camera);
+        }
+        done = refine_level(poses, views, small, count, settings, levels, level, &at, why);
         if (done && levels->done) levels->done(levels->context, level, poses);
     }
     if (done && at.count > 0) refined_poses_measure(poses, views, count, &at);
     points_close(&at);
+    free(small);
     return done;
 }
 

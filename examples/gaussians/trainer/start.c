@@ -356,19 +356,8 @@ static bool find_points(sweep *s) {
     return host != NULL;
 }
 
-// The inverse depth of the first covered pixel from (x, y) in a random direction; 0: there is none.
-static double nearby(sweep *s, size_t v, double x, double y) {
-    const double angle = 6.283185307179586 * random_unit(&s->random);
-    const gs_camera *const camera = &s->view[v].camera;
-    for (;;) {
-        x += cos(angle), y += sin(angle);
-        if (!(x >= 0 && x < camera->width && y >= 0 && y < camera->height)) return 0;
-        const size_t i = index_of(camera, x, y);
-        if (s->of[v].covered[i]) return s->of[v].inverse[i];
-    }
-}
-
-// A point at a random pixel of view v, unless the pixel has one.
+// A point at a random pixel of view v, unless the pixel has one: at the inverse depth of the first covered pixel in a random
+// direction, of the first of four directions that have one.
 static void fill(sweep *s, size_t v) {
     const gs_camera *const camera = &s->view[v].camera;
     const int x = (int)random_below(&s->random, (uint64_t)camera->width);
@@ -380,7 +369,18 @@ static void fill(sweep *s, size_t v) {
         (whole->outline && whole->outline[in_whole] == 0))
         return;
     double w = 0, point[3];
-    for (int tries = 0; tries < 4 && w <= 0; tries++) w = nearby(s, v, x + 0.5, y + 0.5);
+    for (int tries = 0; tries < 4 && w <= 0; tries++) {
+        const double angle = 6.283185307179586 * random_unit(&s->random);
+        double to_x = x + 0.5, to_y = y + 0.5;
+        for (;;) {
+            to_x += cos(angle), to_y += sin(angle);
+            if (!(to_x >= 0 && to_x < camera->width && to_y >= 0 && to_y < camera->height)) break;
+            const size_t k = index_of(camera, to_x, to_y);
+            if (!s->of[v].covered[k]) continue;
+            w = s->of[v].inverse[k];
+            break;
+        }
+    }
     if (w <= 0) w = (0.02 + 0.98 * random_unit(&s->random)) / s->of[v].middle;
     camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5}, 1 / w, point);
     for (int c = 0; c < 3; c++) s->points[s->result->points][c] = (float)point[c];
@@ -390,8 +390,7 @@ static void fill(sweep *s, size_t v) {
 static bool open_view(sweep *s, size_t v) {
     swept_view *const of = &s->of[v];
     const picture_form form = {.factor = factor_of(&of->whole->camera)};
-    fault why;
-    if (!target_view_form(&of->small, of->whole, &form, true, &why)) return false;
+    target_view_form(&of->small, of->whole, &form, true);
     const size_t pixels = pixels_of(&of->small.camera);
     s->view[v] = (gs_stereo_view){.camera = of->small.camera,
                                   .rgb = of->small.pixels,
@@ -519,22 +518,6 @@ static double median_below(double least, const depth_fit *line, const depth_samp
     return room[n / 2];
 }
 
-static bool start_line(const depth_sample *samples, size_t count, depth_fit *best, double *room) {
-    random_stream random = random_at(0, RANDOM_DEPTH_FIT, 0, 0);
-    const size_t step = (count + SUBSET - 1) / SUBSET;
-    double least = INFINITY;
-    for (int pair = 0; pair < PAIRS; pair++) {
-        const depth_sample a = samples[random_below(&random, count)],
-                           b = samples[random_below(&random, count)];
-        depth_fit line = {.scale = (b.inverse - a.inverse) / (b.value - a.value)};
-        line.shift = a.inverse - line.scale * a.value;
-        if (!isfinite(line.scale) || !isfinite(line.shift)) continue;
-        const double median = median_below(least, &line, samples, count, step, room);
-        if (median < least) least = median, *best = line;
-    }
-    return isfinite(least);
-}
-
 // Least squares through the samples that differ from the line by at most `most`. False if their values are alike.
 static bool refit(const depth_sample *samples, size_t count, double most, depth_fit *line) {
     double value = 0, inverse = 0, spread = 0, product = 0, square = 0, size = 0;
@@ -562,27 +545,33 @@ static bool refit(const depth_sample *samples, size_t count, double most, depth_
     return true;
 }
 
-static bool improve(const depth_sample *samples, size_t count, depth_fit *line, double *room) {
-    double mean = 0;
-    for (size_t i = 0; i < count; i++) mean += samples[i].inverse / (double)count;
-    for (int round = 0; round < ROUNDS; round++) {
-        const depth_fit before = *line;
-        const double median = median_below(INFINITY, line, samples, count, 1, room);
-        const double deviation = 1.4826 * (1 + 5 / ((double)count - 2)) * median; // of normal errors
-        // Rounding is no outlier.
-        if (!refit(samples, count, fmax(2.5 * deviation, 1e-6 * mean), line)) return false;
-        if (round > 0 && before.scale - line->scale == 0 && before.shift - line->shift == 0) break;
-    }
-    return true;
-}
-
 bool depth_fit_line(const depth_sample *samples, size_t count, depth_fit *out, fault *why) {
     *out = (depth_fit){0};
     if (count < DEPTH_FIT_LEAST)
         return fail(why, "%zu points are seen where it has values; %d are needed", count, DEPTH_FIT_LEAST);
-    double *room = malloc(count * sizeof *room);
+    double *const room = malloc(count * sizeof *room);
     if (!room) return fail(why, "no memory for %zu points", count);
-    const bool found = start_line(samples, count, out, room) && improve(samples, count, out, room);
+    random_stream random = random_at(0, RANDOM_DEPTH_FIT, 0, 0);
+    double least = INFINITY, mean = 0;
+    for (int pair = 0; pair < PAIRS; pair++) {
+        const depth_sample a = samples[random_below(&random, count)],
+                           b = samples[random_below(&random, count)];
+        depth_fit line = {.scale = (b.inverse - a.inverse) / (b.value - a.value)};
+        line.shift = a.inverse - line.scale * a.value;
+        if (!isfinite(line.scale) || !isfinite(line.shift)) continue;
+        const double median = median_below(least, &line, samples, count, (count + SUBSET - 1) / SUBSET, room);
+        if (median < least) least = median, *out = line;
+    }
+    bool found = isfinite(least);
+    for (size_t i = 0; i < count; i++) mean += samples[i].inverse / (double)count;
+    for (int round = 0; round < ROUNDS && found; round++) {
+        const depth_fit before = *out;
+        const double median = median_below(INFINITY, out, samples, count, 1, room);
+        const double deviation = 1.4826 * (1 + 5 / ((double)count - 2)) * median; // of normal errors
+        // Rounding is no outlier.
+        found = refit(samples, count, fmax(2.5 * deviation, 1e-6 * mean), out);
+        if (round > 0 && before.scale - out->scale == 0 && before.shift - out->shift == 0) break;
+    }
     free(room);
     if (!found) return fail(why, "its values at the %zu points that are seen are alike", count);
     return out->scale > 0 ||

@@ -11,14 +11,13 @@
 // ---- time
 
 static double own_clock(const trainer *t) {
-    const training_budget *budget = t->settings->budget;
-    return budget && budget->now ? budget->now(budget->context) : seconds_now();
+    return t->settings->now ? t->settings->now(t->settings->context) : seconds_now();
 }
 
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
 static bool look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
-    if (ranks_count(t->group) == 1 || !t->settings->budget) return true;
+    if (ranks_count(t->group) == 1 || t->settings->budget <= 0) return true;
     const double now = own_clock(t);
     memcpy(&own, &now, sizeof own);
     if (!ranks_tell_all(t->group, own, of_all, NULL)) return false;
@@ -28,7 +27,12 @@ static bool look_at_clock(trainer *t) {
 
 // The clock that training goes by.
 static double now_of(const trainer *t) {
-    return ranks_count(t->group) > 1 && t->settings->budget ? t->clock : own_clock(t);
+    return ranks_count(t->group) > 1 && t->settings->budget > 0 ? t->clock : own_clock(t);
+}
+
+// Of training so far.
+static double seconds_of(const trainer *t) {
+    return t->before + now_of(t) - t->started;
 }
 
 static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
@@ -49,8 +53,8 @@ static void advance(trainer *t, int32_t views) {
     run_place *const place = &t->state->place;
     const density_settings *const density = &t->settings->density;
     place_advance(place, t->settings, views);
-    if (!t->settings->budget) return;
-    place->seconds = t->before + now_of(t) - t->started;
+    if (t->settings->budget <= 0) return;
+    place->seconds = seconds_of(t);
     pace_note(&t->pace, place->seconds);
     if (place_goes_by_views(place)) return;
     t->pace.ahead =
@@ -77,11 +81,14 @@ static bool retire(trainer *t, bool small) {
     const run_place *const place = &t->state->place;
     pace *const p = &t->pace;
     if (!retirement_is_due(&settings->density, place->before, place->at) ||
-        (settings->budget && 4 * p->between * (double)p->between_left > p->budget - p->last))
+        (settings->budget > 0 && 4 * p->between * (double)p->between_left > p->budget - p->last))
         return true;
-    scored_views by = {.batch = trainer_batch(settings, small)};
-    by.views = view_source_asked(&t->source, small, t->report.validating, &by.count);
-    if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
+    const bool some = t->report.validating;
+    const scored_views by = {.views = view_source_at(&t->source, small),
+                             .index = some ? t->source.trained : NULL,
+                             .count = some ? t->source.trained_order.count : t->source.count,
+                             .batch = trainer_batch(settings, small)};
+    if (settings->budget > 0) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!look_at_clock(t)) return false;
     const double began = now_of(t);
     const size_t bytes = (size_t)training_state_count(t->state) * sizeof(float);
@@ -96,7 +103,7 @@ static bool retire(trainer *t, bool small) {
 
 bool trainer_is_over(const trainer *t) {
     pace then = t->pace;
-    if (t->settings->budget) pace_note(&then, t->before + now_of(t) - t->started);
+    if (t->settings->budget > 0) pace_note(&then, seconds_of(t));
     return place_is_over(&t->state->place, t->settings, &then);
 }
 
@@ -138,7 +145,7 @@ static bool fetch_losses(trainer *t) {
     if (!reserve_losses(t, known + t->waiting, &why)) return ranks_fail_with(t->group, &why);
     if (!trainer_take_results(t, t->waiting, batch)) return false;
     for (int64_t i = 0; i < t->waiting; i++) {
-        const double loss = trainer_loss(&batch[i], &t->weights[i]);
+        const double loss = trainer_loss(&batch[i], t->weights[i]);
         report->losses[++report->iterations - report->first_iteration] = loss;
         learning_see(&t->state->learning, loss);
         if (!isfinite(loss))
@@ -167,7 +174,7 @@ const training_report *trainer_report(trainer *t) {
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
     report->seconds = now_of(t) - t->started;
-    if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
+    if (t->settings->budget > 0) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
     return report;
@@ -254,7 +261,7 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
         const bool done = t->way->gradient(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
         if (!done || !trainer_take_results(t, of.count, results)) return false;
-        for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], &t->weights[v]);
+        for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], t->weights[v]);
         count += (size_t)of.count;
     }
     *loss /= (double)count;
@@ -315,7 +322,7 @@ static step_views choose_views(trainer *t, bool small) {
     const int64_t batch = trainer_batch(settings, small), views = state->place.views,
                   until = resolution_small_until(&settings->resolutions, settings->iterations),
                   left =
-                      settings->budget && !place_goes_by_views(&state->place)
+                      settings->budget > 0 && !place_goes_by_views(&state->place)
                           ? batch
                           : place_last_view(settings, &state->place, small ? until : settings->iterations) -
                                 views;
@@ -326,8 +333,10 @@ static step_views choose_views(trainer *t, bool small) {
     if (t->pictures) picture_cache_next_step(t->pictures);
     view_source *const s = &t->source;
     for (int64_t i = views; of.count < count; i++)
-        trainer_add_view(t, small, t->report.validating ? s->trained[view_order_at(&s->trained_order, i)]
-                                                        : view_order_at(&s->order, i), &of);
+        trainer_add_view(t, small,
+                         t->report.validating ? s->trained[view_order_at(&s->trained_order, i)]
+                                              : view_order_at(&s->order, i),
+                         &of);
     return of;
 }
 
@@ -345,7 +354,7 @@ static bool step_pose(trainer *t, const step_views *of) {
 // What the step does with its views: all of it follows from the place.
 static void plan_step(const trainer *t, step_views *of) {
     const training_settings *const settings = t->settings;
-    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)of->first + 1, 0);
+    random_stream random = random_at((uint64_t)settings->seed, RANDOM_BACKGROUND, (uint64_t)of->first + 1, 0);
     of->at = schedule_step(&t->state->place);
     of->sh_degree = scheduled_sh_degree(settings, t->state->gaussians.sh_degree, of->at);
     of->screen = density_sums_at(&settings->density, of->at);
@@ -379,21 +388,23 @@ static bool take_step(trainer *t, bool *small) {
                                &state->second_moment, rates,
                                place->steps + 1,      of.screen == SCREEN_ABSOLUTE ? state->density : NULL};
     if (may_step_at_once(t, &of)) of.adam = &adam;
-    density_step control = {
-        .settings = &settings->density, .seed = settings->seed, .mean_rate = rates.mean, .state = state};
+    density_step control = {.settings = &settings->density,
+                            .seed = (uint64_t)settings->seed,
+                            .mean_rate = rates.mean,
+                            .state = state};
     // Views, gradient.
     distillation_render(t, &of);
     if (clock) stage_clock_start(clock);
     if (!t->way->gradient(t, &of, &control.view, &control.mean2d) ||
-        !are_finite(t, "the forward and backward pass", &state->gradients) ||
-        !density_before_adam(&settings->density, state, of.count) ||
-        !are_finite(t, "the penalty of density control", &state->gradients))
+        !are_finite(t, "the forward and backward pass", &state->gradients))
         return false;
+    density_before_adam(&settings->density, state, of.count);
+    if (!are_finite(t, "the penalty of density control", &state->gradients)) return false;
     t->waiting += of.count;
     // Step.
     if (!of.adam)
-        GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
-                                     &state->second_moment, &rates, adam.step, NULL));
+        GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
+                         &rates, adam.step, NULL));
     place->steps = adam.step;
     stage_clock_mark(clock, STAGE_ADAM);
     if (!are_finite(t, "gs_adam", &state->gaussians) || !are_finite(t, "gs_adam", &state->first_moment) ||
@@ -402,7 +413,8 @@ static bool take_step(trainer *t, bool *small) {
     place->views += of.count;
     t->report.step_views = of.count;
     // Density, average.
-    if (!density_sum(&control) || !retire(t, *small) || !density_after_adam(&control)) return false;
+    density_sum(&control);
+    if (!retire(t, *small) || !density_after_adam(&control)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, place->before, place->at)) {
         parameter_average *const a = &state->average;
@@ -430,17 +442,18 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
     t->report.first_iteration = state->place.views + 1;
     t->report.iterations = state->place.views;
     t->report.strategy.policy = settings->policy;
-    if (settings->budget)
-        t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
+    if (settings->budget > 0)
+        t->before = state->place.seconds, t->pace.budget = settings->budget;
     else
         place_open(&state->place, settings);
-    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
+    if (!reserve_losses(t, settings->budget > 0 ? WAITING : settings->iterations - state->place.views,
+                        &why) ||
         !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
-                          settings->seed, settings->validation_until > 0, &why) ||
+                          (uint64_t)settings->seed, settings->validation_until > 0, &why) ||
         !exposures_open(t, &why))
         return ranks_fail_with(t->group, &why);
     // With the pictures of a run from the start: later scenes may have its resolutions again.
-    if (settings->budget && state->place.length > 0) place_fit(&state->place, &t->fitted);
+    if (settings->budget > 0 && state->place.length > 0) place_fit(&state->place, &t->fitted);
     if (t->source.trained_order.count > 0 && state->poses > 0)
         return ranks_fail(t->group, "refined poses exclude validation views");
     t->report.validating = is_validating(t);
@@ -495,19 +508,6 @@ void training_report_close(training_report *report) {
 
 enum { LOOK_EVERY = 10 }; // steps between looks at whether a rank wants to end
 
-// The time it takes is not training's.
-static bool look_on(trainer *t, const training_observer *observer, progress *bar) {
-    fault why;
-    if (!trainer_report(t)) return false;
-    const double began = seconds_now(), from = now_of(t);
-    if (!observer->observe(observer->context, t->state, &t->report, &why))
-        return ranks_fail_with(t->group, &why);
-    if (!look_at_clock(t)) return false;
-    t->started += now_of(t) - from;
-    bar->started += seconds_now() - began;
-    return true;
-}
-
 // Whether any rank is asked to end training. Several ranks ask each other now and then.
 static bool agree_to_stop(trainer *t, const training_observer *observer, bool *stop) {
     const bool wants = observer && observer->end && *observer->end;
@@ -540,7 +540,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
     progress bar;
     progress_begin(&bar, settings->name, settings->iterations);
     bar.before = state->place.at;
-    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : 0;
+    bar.time_limit = settings->budget > 0 ? settings->budget - t->before : 0;
     bool stop = observer && observer->end && *observer->end && ranks_count(t->group) == 1;
     bool good = true, last = trainer_is_over(t);
     if (last && !stop) parameter_average_take(&state->average, &state->gaussians);
@@ -554,8 +554,17 @@ static bool train_all(trainer *t, const training_observer *observer) {
         show(t, &bar);
         if (observer && observer->observe &&
             (last || training_passed(state->place.views, t->report.step_views, observer->interval) ||
-             (observer->wants && observer->wants(observer->context))))
-            good = look_on(t, observer, &bar);
+             (observer->wants && observer->wants(observer->context)))) {
+            fault why;
+            good = trainer_report(t) != NULL;
+            const double began = seconds_now(), from = now_of(t); // the time it takes is not training's
+            good = good &&
+                   (observer->observe(observer->context, state, &t->report, &why) ||
+                    ranks_fail_with(t->group, &why)) &&
+                   look_at_clock(t);
+            t->started += now_of(t) - from;
+            bar.started += seconds_now() - began;
+        }
     }
     good = good && ranks_wait(t->group, NULL) && (!t->way->agree || t->way->agree(t));
     progress_end(&bar);

@@ -66,10 +66,11 @@ void training_report_close(training_report *report); // harmless on {0}
 enum { POSE_MAX_LEVELS = 12 };
 
 typedef struct pose_levels {
-    ranks *group;       // of one
-    int levels, finest; // pictures are divided by 2^levels, ..., 2^finest, unless levels is 0
-    int64_t steps;      // of training at each size; poses stay in the first third
-    double rate;        // of poses at the first step of each size, in pixels of that size
+    ranks *group;            // of one
+    picture_cache *pictures; // of train_on
+    int levels, finest;      // pictures are divided by 2^levels, ..., 2^finest, unless levels is 0
+    int64_t steps;           // of training at each size; poses stay in the first third
+    double rate;             // of poses at the first step of each size, in pixels of that size
     // Makes the first scene of a size: SH degree 0, at most `most` Gaussians. For scene_close.
     bool (*start)(void *context, size_t most, gs_gaussians *host, fault *why);
     // Sees the poses, [count], that pictures divided by 2^level led to. NULL: not called.
@@ -100,17 +101,8 @@ enum {
 // What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
     double color[3]; // of gs_loss
-#define LOSS_MEMBER(name, results, ...) double name[results];
-    LOSS_TERMS(LOSS_MEMBER)
-#undef LOSS_MEMBER
+    double term[LOSS_TERM_COUNT];
 } step_result;
-
-// What the terms of a view weigh; 0: the view does not have one.
-typedef struct step_weights {
-#define LOSS_MEMBER(name, ...) double name;
-    LOSS_TERMS(LOSS_MEMBER)
-#undef LOSS_MEMBER
-} step_weights;
 
 // The views of a step.
 struct step_views {
@@ -122,7 +114,6 @@ struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the gains; NULL: none
     float background[3];
     int sh_degree;
-    int32_t before;            // views of the step before the first one here
     int64_t at;                // the step of the schedule
     screen_gradient screen;    // what density control sums
     bool taught[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
@@ -156,10 +147,11 @@ struct trainer {
     struct retirement retirement;
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
-    step_weights weights[WAITING + GS_MAX_VIEWS]; // of the same
-    int64_t waiting;                              // how many of them there are
-    int64_t room;                                 // of report.losses
-    picture_cache *pictures;                      // of the source
+    double weights[WAITING + GS_MAX_VIEWS]
+                  [LOSS_TERM_COUNT]; // of the same; 0: the view does not have the term
+    int64_t waiting;                 // how many of them there are
+    int64_t room;                    // of report.losses
+    picture_cache *pictures;         // of the source
     frame_gradient one;
     frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer teacher_pixels;
@@ -207,22 +199,24 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
 bool trainer_weigh(trainer *t, const step_views *of);
-double trainer_loss(const step_result *result, const step_weights *weights);
+double trainer_loss(const step_result *result, const double weights[LOSS_TERM_COUNT]);
 // The picture of a step's view number v before the step's background. view: with pixels. All views have one size.
 const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view);
 
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
-// The parts of a gradient, each of the views: queue the forward pass and the loss (false after ranks_fail); the
-// gs_loss_image.gain_sums of a step's views; a step by those of all views; the backward blend.
-bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
+// The parts of a gradient: queue the forward pass and the loss of the views from `first` on (false after ranks_fail); the
+// gs_loss_image.gain_sums of a step's views; a step by those of all views; the backward blend of those from `first` on.
+bool frame_queue_loss(trainer *t, const step_views *of, int32_t first, int32_t count,
+                      const gs_gaussians *gaussians);
 float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
 void frame_step_exposures(trainer *t, const step_views *of);
-void frame_queue_backward(trainer *t, const step_views *of);
-// For views that are projected together and rendered apart, into t->one: views first .. end - 1 of a step; the projection of
-// all, and its adjoint, from the moments of all.
-step_views step_views_of(const step_views *of, int32_t first, int32_t end);
+void frame_queue_backward(trainer *t, screen_gradient screen);
+// For views that are projected together and rendered apart, into t->one: the projection of all, and its adjoint, from the
+// moments of all.
 void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians);
+// From here on the frame renders views of these from `first` on, and their moments go to those of all.
+void frame_own_part(trainer *t, int32_t first);
 void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums

@@ -59,6 +59,7 @@ typedef struct row_range {
 // The views by which Gaussians are scored: retirement_cameras chooses them.
 typedef struct scored_views {
     const target_view *views; // their cameras are read
+    const size_t *index;      // [count]: of which these; NULL: the first ones
     size_t count;
     int64_t batch; // views at once; they have cameras of one size and model
 } scored_views;

@@ -106,13 +106,13 @@ static void target_view_shrink(target_view *small, const target_view *view, int 
 }
 
 // A picture of the host with `bytes` bytes per pixel on the device, in the corner of a larger one whose other bytes are
-// `fill`. picture NULL: bytes of 255. NULL: no memory.
+// `fill`. picture NULL: bytes of 255.
 static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, const gs_camera *to,
                       int fill) {
     const size_t row = bytes * (size_t)from->width, to_row = bytes * (size_t)to->width,
                  size = to_row * (size_t)to->height;
     uint8_t *const host = malloc(size);
-    if (!host) return NULL;
+    if (!host) device_give_up("no memory for a picture of %d x %d", to->width, to->height);
     memset(host, fill, size);
     for (size_t y = 0; y < (size_t)from->height; y++)
         if (picture)
@@ -125,23 +125,19 @@ static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, 
 }
 
 // The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
-// width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
-static bool target_view_pad(target_view *padded, const target_view *view, int width, int height,
-                            bool with_alpha, fault *why) {
+// width, height: at least its own. Reads the view's host arrays.
+static void target_view_pad(target_view *padded, const target_view *view, int width, int height,
+                            bool with_alpha) {
     const gs_camera *from = &view->camera;
     *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
     gs_camera *const to = &padded->camera;
     to->width = width, to->height = height;
-    const bool alpha = with_alpha && view->outline,
-               mask = view->mask_on_host || from->width < width || from->height < height;
     padded->pixels = enlarged(view->picture->pixels, GS_CHANNELS, from, to, 0);
-    if (mask) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
-    if (alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
+    if (view->mask_on_host || from->width < width || from->height < height)
+        padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
+    if (with_alpha && view->outline) padded->alpha = enlarged(view->outline, 1, from, to, 0);
     if (view->depth_on_host)
         padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
-    return (padded->pixels && (padded->mask || !mask) && (padded->alpha || !alpha) &&
-            (padded->depth || !view->depth_on_host)) ||
-           fail(why, "no memory for a picture of %d x %d", width, height);
 }
 
 void target_view_release(target_view *view) {
@@ -228,45 +224,36 @@ void picture_cache_next_step(picture_cache *cache) {
     cache->now++;
 }
 
-// Views of earlier steps go, the one that has not been used for longest first.
-static void make_room(picture_cache *cache, size_t bytes) {
-    while (cache->bytes + bytes > cache->most_bytes) {
-        cached_picture *oldest = NULL;
-        for (size_t i = 0; i < cache->count; i++) {
-            cached_picture *const p = &cache->pictures[i];
-            const bool may_go = p->view.pixels && p->last_used < cache->now;
-            if (may_go && (!oldest || p->last_used < oldest->last_used)) oldest = p;
-        }
-        if (!oldest) return;
-        target_view_release(&oldest->view);
-        cache->bytes -= bytes_of(cache, oldest);
-    }
-}
-
-bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
-                      bool with_alpha, fault *why) {
+void target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
+                      bool with_alpha) {
     target_view whole = *listed;
-    if (!is_padded(form, &whole.camera))
+    if (is_padded(form, &whole.camera))
+        target_view_pad(&whole, listed, form->width, form->height, with_alpha);
+    else
         target_view_upload(&whole, with_alpha);
-    else if (!target_view_pad(&whole, listed, form->width, form->height, with_alpha, why))
-        return false;
-    if (form->factor <= 1) {
-        *formed = whole;
-        return true;
-    }
+    *formed = whole;
+    if (form->factor <= 1) return;
     target_view_shrink(formed, &whole, form->factor);
     target_view_release(&whole);
-    return true;
 }
 
 const target_view *picture_cache_view(picture_cache *cache, size_t index) {
     cached_picture *const p = &cache->pictures[index];
+    const size_t bytes = bytes_of(cache, p);
+    // Where there is no room views of earlier steps go, the one that has not been used for longest first.
+    while (!p->view.pixels && cache->bytes + bytes > cache->most_bytes) {
+        cached_picture *oldest = NULL;
+        for (size_t i = 0; i < cache->count; i++) {
+            cached_picture *const other = &cache->pictures[i];
+            const bool may_go = other->view.pixels && other->last_used < cache->now;
+            if (may_go && (!oldest || other->last_used < oldest->last_used)) oldest = other;
+        }
+        if (!oldest) break;
+        target_view_release(&oldest->view);
+        cache->bytes -= bytes_of(cache, oldest);
+    }
     if (!p->view.pixels) {
-        const size_t bytes = bytes_of(cache, p);
-        fault why;
-        make_room(cache, bytes);
-        if (!target_view_form(&p->view, &p->listed, &cache->form, cache->with_alpha, &why))
-            device_give_up("%s", why.text);
+        target_view_form(&p->view, &p->listed, &cache->form, cache->with_alpha);
         cache->bytes += bytes;
     }
     p->last_used = cache->now;
@@ -381,19 +368,22 @@ void view_order_close(view_order *order) {
 
 // ---- what a run trains on
 
-// All pictures, at one size, and small.
+// The views at one size and small, on the device; of pictures that come when they are needed only the cameras.
 static bool open_sizes(view_source *s, fault *why) {
-    const picture_form form = form_of(s, s->schedule->percent > 0);
-    if (form.width > 0) s->padded = calloc(s->count, sizeof *s->padded);
-    if (form.factor > 1) s->small = calloc(s->count, sizeof *s->small);
-    if ((form.width > 0 && !s->padded) || (form.factor > 1 && !s->small))
-        return fail(why, "no memory for %zu views", s->count);
-    for (size_t i = 0; i < s->count; i++) {
-        const target_view *const view = &s->views[i];
-        if (s->padded &&
-            !target_view_pad(&s->padded[i], view, form.width, form.height, view->alpha != NULL, why))
-            return false;
-        if (s->small) target_view_shrink(&s->small[i], s->padded ? &s->padded[i] : view, form.factor);
+    for (int small = 0; small < 2; small++) {
+        const picture_form form = form_of(s, small && s->schedule->percent > 0);
+        if (!s->pictures && (small ? form.factor <= 1 : form.width == 0)) continue;
+        target_view *const sized = s->sized[small] = calloc(s->count, sizeof *sized);
+        if (!sized) return fail(why, "no memory for %zu views", s->count);
+        for (size_t i = 0; i < s->count; i++) {
+            const target_view *const view = &s->views[i];
+            if (s->pictures)
+                sized[i].camera = picture_form_camera(&form, &view->camera);
+            else if (small)
+                target_view_shrink(&sized[i], s->sized[0] ? &s->sized[0][i] : view, form.factor);
+            else
+                target_view_pad(&sized[i], view, form.width, form.height, view->alpha != NULL);
+        }
     }
     return true;
 }
@@ -408,51 +398,33 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
                             .batch = batch,
                             .shaped = -1};
     size_t trained = 0;
-    for (size_t i = 0; i < count; i++) trained += !(validates && views[i].validates);
-    if (!view_order_open(&source->order, count, seed, why)) return false;
+    source->trained = malloc(count * sizeof *source->trained);
+    if (!source->trained) return fail(why, "no memory for %zu views", count);
+    for (size_t i = 0; i < count; i++)
+        if (!(validates && views[i].validates)) source->trained[trained++] = i;
     if (trained == 0) return fail(why, "all %zu views are validation views", count);
-    if (trained < count) {
-        size_t to = 0;
-        source->trained = malloc(trained * sizeof *source->trained);
-        source->asked = malloc(trained * sizeof *source->asked);
-        if (!source->trained || !source->asked) return fail(why, "no memory for %zu views", trained);
-        for (size_t i = 0; i < count; i++)
-            if (!views[i].validates) source->trained[to++] = i;
-        if (!view_order_open(&source->trained_order, trained, seed, why)) return false;
-    }
-    if (!pictures) return open_sizes(source, why);
-    source->shapes = calloc(count, sizeof *source->shapes);
-    return source->shapes || fail(why, "no memory for %zu views", count);
+    return view_order_open(&source->order, count, seed, why) &&
+           (trained == count || view_order_open(&source->trained_order, trained, seed, why)) &&
+           open_sizes(source, why);
 }
 
 const target_view *view_source_at(view_source *s, bool small) {
-    if (!s->pictures) return small && s->small ? s->small : s->padded ? s->padded : s->views;
-    if (small == s->shaped) return s->shapes;
-    const picture_form form = form_of(s, small);
-    for (size_t i = 0; i < s->count; i++)
-        s->shapes[i] = (target_view){.camera = picture_form_camera(&form, &s->views[i].camera)};
-    // Those of another form go.
-    for (size_t i = 0; i < s->pictures->count; i++) target_view_release(&s->pictures->pictures[i].view);
-    s->pictures->bytes = 0, s->pictures->form = form;
-    s->shaped = small;
-    return s->shapes;
-}
-
-const target_view *view_source_asked(view_source *s, bool small, bool trained, size_t *count) {
-    const target_view *const views = view_source_at(s, small);
-    *count = trained ? s->trained_order.count : s->count;
-    for (size_t i = 0; trained && i < *count; i++) s->asked[i] = views[s->trained[i]];
-    return trained ? s->asked : views;
+    picture_cache *const cache = s->pictures;
+    if (cache && small != s->shaped) {
+        for (size_t i = 0; i < cache->count; i++)
+            target_view_release(&cache->pictures[i].view); // of another form
+        cache->bytes = 0, cache->form = form_of(s, small);
+        s->shaped = small;
+    }
+    return s->sized[small] ? s->sized[small] : s->sized[0] ? s->sized[0] : s->views;
 }
 
 void view_source_close(view_source *s) {
-    for (size_t i = 0; s->small && i < s->count; i++) target_view_close(&s->small[i]);
-    for (size_t i = 0; s->padded && i < s->count; i++) target_view_close(&s->padded[i]);
-    free(s->small);
-    free(s->padded);
-    free(s->shapes);
+    for (int small = 0; small < 2; small++) {
+        for (size_t i = 0; s->sized[small] && i < s->count; i++) target_view_close(&s->sized[small][i]);
+        free(s->sized[small]);
+    }
     free(s->trained);
-    free(s->asked);
     view_order_close(&s->order);
     view_order_close(&s->trained_order);
     *s = (view_source){0};
@@ -462,12 +434,12 @@ void view_source_close(view_source *s) {
 
 enum { FEATURES = 6 }; // position, direction
 
-typedef struct cover {
-    const target_view *views;
-    size_t count;
-    double (*feature)[FEATURES]; // [count]
-    size_t *owner;               // [count]: which centre is the nearest
-} cover;
+typedef struct covered_view {
+    double feature[FEATURES];
+    size_t owner;    // which centre is the nearest
+    double distance; // to it, squared
+    bool taken;
+} covered_view;
 
 static double squared_distance(const double a[FEATURES], const double b[FEATURES]) {
     double sum = 0;
@@ -476,42 +448,45 @@ static double squared_distance(const double a[FEATURES], const double b[FEATURES
 }
 
 // The mean of the views that one centre owns; SIZE_MAX: of all.
-static void mean_feature(const cover *c, size_t owner, double mean[FEATURES]) {
+static void mean_feature(const covered_view *of, size_t count, size_t owner, double mean[FEATURES]) {
     size_t members = 0;
     memset(mean, 0, FEATURES * sizeof *mean);
-    for (size_t v = 0; v < c->count; v++) {
-        if (owner != SIZE_MAX && c->owner[v] != owner) continue;
-        for (int i = 0; i < FEATURES; i++) mean[i] += c->feature[v][i];
+    for (size_t v = 0; v < count; v++) {
+        if (owner != SIZE_MAX && of[v].owner != owner) continue;
+        for (int i = 0; i < FEATURES; i++) mean[i] += of[v].feature[i];
         members++;
     }
     for (int i = 0; i < FEATURES; i++) mean[i] /= (double)members;
 }
 
 // The first of the nearest; owner as above; not one that is taken.
-static size_t nearest(const cover *c, const double to[FEATURES], size_t owner, const bool *taken) {
+static size_t nearest(const covered_view *of, size_t count, const double to[FEATURES], size_t owner) {
     size_t found = SIZE_MAX;
     double least = INFINITY;
-    for (size_t v = 0; v < c->count; v++) {
-        if ((owner != SIZE_MAX && c->owner[v] != owner) || (taken && taken[v])) continue;
-        const double distance = squared_distance(c->feature[v], to);
+    for (size_t v = 0; v < count; v++) {
+        if ((owner != SIZE_MAX && of[v].owner != owner) || of[v].taken) continue;
+        const double distance = squared_distance(of[v].feature, to);
         if (found == SIZE_MAX || distance < least) found = v, least = distance;
     }
     return found;
 }
 
-// Positions count in units of their root mean square distance from their mean, directions as unit vectors.
-static void find_features(cover *c) {
+// Positions count in units of their root mean square distance from their mean, directions as unit vectors. NULL: no memory.
+static covered_view *find_features(const target_view *views, size_t count) {
+    covered_view *const of = calloc(count, sizeof *of);
     double mean[FEATURES], spread = 0;
-    for (size_t v = 0; v < c->count; v++) {
-        camera_center(&c->views[v].camera, c->feature[v]);
-        for (int i = 0; i < 3; i++) c->feature[v][3 + i] = c->views[v].camera.rotation[6 + i];
+    if (!of) return NULL;
+    for (size_t v = 0; v < count; v++) {
+        camera_center(&views[v].camera, of[v].feature);
+        for (int i = 0; i < 3; i++) of[v].feature[3 + i] = views[v].camera.rotation[6 + i];
     }
-    mean_feature(c, SIZE_MAX, mean);
-    for (size_t v = 0; v < c->count; v++)
-        for (int i = 0; i < 3; i++) spread += pow(c->feature[v][i] - mean[i], 2);
-    spread = spread > 0 ? sqrt(spread / (double)c->count) : 1;
-    for (size_t v = 0; v < c->count; v++)
-        for (int i = 0; i < 3; i++) c->feature[v][i] = (c->feature[v][i] - mean[i]) / spread;
+    mean_feature(of, count, SIZE_MAX, mean);
+    for (size_t v = 0; v < count; v++)
+        for (int i = 0; i < 3; i++) spread += pow(of[v].feature[i] - mean[i], 2);
+    spread = spread > 0 ? sqrt(spread / (double)count) : 1;
+    for (size_t v = 0; v < count; v++)
+        for (int i = 0; i < 3; i++) of[v].feature[i] = (of[v].feature[i] - mean[i]) / spread;
+    return of;
 }
 
 bool validation_views_choose(target_view *views, size_t count, size_t wanted, validation_views *out,
@@ -520,49 +495,40 @@ bool validation_views_choose(target_view *views, size_t count, size_t wanted, va
     if (wanted == 0) return true;
     if (2 * wanted > count)
         return fail(why, "--validate %zu: more than half of the %zu training views", wanted, count);
-    cover c = {.views = views,
-               .count = count,
-               .feature = malloc(count * sizeof *c.feature),
-               .owner = malloc(count * sizeof *c.owner)};
-    double *const distance = malloc(count * sizeof *distance),
-                  mean[FEATURES]; // squared, to the nearest centre
-    bool *const taken = malloc(count * sizeof *taken);
+    covered_view *const of = find_features(views, count);
     *out = (validation_views){wanted, malloc(wanted * sizeof *out->views),
                               malloc(wanted * sizeof *out->trained)};
-    const bool done = c.feature && distance && c.owner && taken && out->views && out->trained;
-    if (done) {
-        find_features(&c);
-        mean_feature(&c, SIZE_MAX, mean);
-        for (size_t v = 0; v < count; v++) distance[v] = INFINITY;
-        for (size_t k = 0, next = nearest(&c, mean, SIZE_MAX, NULL); k < wanted; k++) {
-            const size_t centre = next;
-            double farthest = -1;
-            distance[centre] = -1; // owns itself, also where two cameras are one
-            c.owner[centre] = k;
-            for (size_t v = 0; v < count; v++) {
-                const double d = squared_distance(c.feature[v], c.feature[centre]);
-                if (d < distance[v]) distance[v] = d, c.owner[v] = k;
-                if (distance[v] > farthest) farthest = distance[v], next = v;
-            }
-        }
-        for (size_t k = 0; k < wanted; k++) {
-            mean_feature(&c, k, mean);
-            views[nearest(&c, mean, k, NULL)].validates = true;
-        }
-        for (size_t v = 0, to = 0; v < count; v++)
-            if ((taken[v] = views[v].validates)) out->views[to++] = v;
-        for (size_t k = 0; k < wanted; k++) {
-            out->trained[k] = nearest(&c, c.feature[out->views[k]], SIZE_MAX, taken);
-            taken[out->trained[k]] = true;
-        }
-    } else {
+    if (!of || !out->views || !out->trained) {
+        free(of);
         validation_views_close(out);
+        return fail(why, "no memory for %zu views", count);
     }
-    free(taken);
-    free(c.owner);
-    free(distance);
-    free(c.feature);
-    return done || fail(why, "no memory for %zu views", count);
+    double mean[FEATURES];
+    mean_feature(of, count, SIZE_MAX, mean);
+    for (size_t v = 0; v < count; v++) of[v].distance = INFINITY;
+    for (size_t k = 0, next = nearest(of, count, mean, SIZE_MAX); k < wanted; k++) {
+        const size_t centre = next;
+        double farthest = -1;
+        of[centre].distance = -1; // owns itself, also where two cameras are one
+        of[centre].owner = k;
+        for (size_t v = 0; v < count; v++) {
+            const double d = squared_distance(of[v].feature, of[centre].feature);
+            if (d < of[v].distance) of[v].distance = d, of[v].owner = k;
+            if (of[v].distance > farthest) farthest = of[v].distance, next = v;
+        }
+    }
+    for (size_t k = 0; k < wanted; k++) {
+        mean_feature(of, count, k, mean);
+        views[nearest(of, count, mean, k)].validates = true;
+    }
+    for (size_t v = 0, to = 0; v < count; v++)
+        if ((of[v].taken = views[v].validates)) out->views[to++] = v;
+    for (size_t k = 0; k < wanted; k++) {
+        out->trained[k] = nearest(of, count, of[out->views[k]].feature, SIZE_MAX);
+        of[out->trained[k]].taken = true;
+    }
+    free(of);
+    return true;
 }
 
 void validation_views_close(validation_views *views) {
@@ -586,46 +552,41 @@ static int by_key(const void *a, const void *b) {
                             : (x->view > y->view) - (x->view < y->view);
 }
 
-// Sorts by the feature of the largest spread.
-static void sort_along(const cover *c, keyed_view *of, int64_t count) {
+// Halves across the feature of the largest spread. features: NULL for the order as it is.
+static void divide(const covered_view *features, keyed_view *all, int64_t count, int64_t first,
+                   neighbours *of) {
+    if (count <= NEIGHBOURS_MOST) {
+        for (int64_t i = 0; i < count; i++) of[all[i].view] = (neighbours){first, count, i};
+        return;
+    }
     int axis = 0;
     double most = -1;
-    for (int i = 0; i < FEATURES; i++) {
+    for (int i = 0; i < FEATURES && features; i++) {
         double sum = 0, squares = 0;
         for (int64_t v = 0; v < count; v++) {
-            const double x = c->feature[of[v].view][i];
+            const double x = features[all[v].view].feature[i];
             sum += x, squares += x * x;
         }
         const double spread = squares - sum * sum / (double)count;
         if (spread > most) most = spread, axis = i;
     }
-    for (int64_t v = 0; v < count; v++) of[v].key = c->feature[of[v].view][axis];
-    qsort(of, (size_t)count, sizeof *of, by_key);
-}
-
-// c: NULL for the order as it is.
-static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count, neighbours *of) {
-    if (count > NEIGHBOURS_MOST) {
-        if (c) sort_along(c, all + first, count);
-        divide(c, all, first, count / 2, of);
-        divide(c, all, first + count / 2, count - count / 2, of);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) of[all[first + i].view] = (neighbours){first, count, i};
+    for (int64_t v = 0; v < count && features; v++) all[v].key = features[all[v].view].feature[axis];
+    if (features) qsort(all, (size_t)count, sizeof *all, by_key);
+    divide(features, all, count / 2, first, of);
+    divide(features, all + count / 2, count - count / 2, first + count / 2, of);
 }
 
 bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
                        fault *why) {
-    cover c = {.views = views, .count = count, .feature = malloc(count * sizeof *c.feature)};
+    covered_view *const features = find_features(views, count);
     keyed_view *const all = malloc(count * sizeof *all);
-    const bool done = c.feature && all;
+    const bool done = features && all;
     int64_t used = 0, alone = (int64_t)count;
-    if (done) find_features(&c);
     for (size_t v = 0; done && v < count; v++) all[views[v].validates ? --alone : used++].view = (int32_t)v;
-    if (done) divide(in_order ? NULL : &c, all, 0, used, of);
+    if (done) divide(in_order ? NULL : features, all, used, 0, of);
     for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
     for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;
     free(all);
-    free(c.feature);
+    free(features);
     return done || fail(why, "no memory for %zu views", count);
 }

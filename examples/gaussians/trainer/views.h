@@ -61,8 +61,8 @@ typedef struct picture_form {
     int factor, width, height;
 } picture_form;
 // A listed view on the device in that form. For target_view_release.
-bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
-                      bool with_alpha, fault *why);
+void target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
+                      bool with_alpha);
 
 typedef struct cached_picture {
     target_view listed; // as it was given
@@ -159,11 +159,8 @@ typedef struct view_source {
     view_order order;         // of all views
     view_order trained_order; // of those that are not validation views; count 0: none is one
     size_t *trained;          // [trained_order.count]: which these are
-    target_view *asked;       // likewise, of one size
-    target_view *padded;      // [count]: the views at one size; NULL: they have one
-    target_view *small;       // [count]; NULL: none are
-    target_view *shapes;      // [count], of pictures that come: the cameras
-    int shaped;               // whether these and the pictures are small; -1: there are none yet
+    target_view *sized[2];    // [count] each: at one size, and small; NULL: they have one, none are small
+    int shaped;               // whether the pictures that come are small; -1: there are none yet
 } view_source;                // starts as {0}
 
 // schedule, views and pictures must outlive it. batch: whole views per step. validates: whether validation views are left
@@ -173,8 +170,6 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
                       fault *why);
 // [count]; of those that come when they are needed only the cameras.
 const target_view *view_source_at(view_source *source, bool small);
-// Those that are trained on, or all. *count: how many.
-const target_view *view_source_asked(view_source *source, bool small, bool trained, size_t *count);
 void view_source_close(view_source *source); // harmless on {0}
 
 // ---- validation views, which are measured and not trained on until training_settings.validation_until, and neighbours.

@@ -127,10 +127,15 @@ class Launched : public ProgramTest {
     }
     std::string told(int number) { return contents(hosts[number].err); }
     double waited() const { return seconds(std::chrono::steady_clock::now() - began).count(); }
-    // All but `gone` (-1: none) end with exit code 1, and tell `message`.
-    void expect_told(const std::string &message, int gone = -1) {
+    void expect_success() {
         for (auto &[number, h] : hosts) {
-            if (number == gone) continue;
+            EXPECT_EQ(end_of(number), 0) << number << ": " << told(number);
+            EXPECT_EQ(told(number), "");
+        }
+    }
+    // All end with exit code 1, and tell `message`.
+    void expect_told(const std::string &message) {
+        for (auto &[number, h] : hosts) {
             EXPECT_EQ(end_of(number), 1) << number << ": " << told(number);
             EXPECT_EQ(told(number), "test: " + message + "\n");
         }
@@ -154,18 +159,14 @@ TEST_F(Launched, RunTheBodyInTheirProcesses) {
     for (const int count : {1, 2, 3, 4}) {
         hosts.clear();
         start_all(count);
-        for (int r = 0; r < count; r++) EXPECT_EQ(end_of(r), 0) << told(r);
-        for (int r = 0; r < count; r++) EXPECT_EQ(told(r), "");
+        expect_success();
     }
-}
-
-TEST_F(Launched, FindEachOtherWhoeverComesFirst) {
-    body = sum_ones;
-    for (const int r : {2, 1, 0}) {
+    hosts.clear();
+    for (const int r : {2, 1, 0}) { // whoever comes first
         start(r, r, 3, plan);
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
-    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+    expect_success();
 }
 
 TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
@@ -250,7 +251,7 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
     for (auto &[r, h] : hosts) kill(h.pid, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(3500));
     for (auto &[r, h] : hosts) kill(h.pid, SIGCONT);
-    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+    expect_success();
 }
 
 // By itself, or with its device.
@@ -275,44 +276,36 @@ TEST_F(Launched, EndWhenOneFails) {
         }
 }
 
-TEST_F(Launched, OneThatDoesNotComeIsNamed) {
+TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {
     body = sum_ones;
-    plan.timeout_s = 1;
-    start(0, 0, 3, plan);
-    start(1, 1, 3, plan);
-    expect_told("rank 2: has not come within 1 s");
-}
-
-TEST_F(Launched, WithoutRank0ItIsSaid) {
-    body = sum_ones;
-    plan.timeout_s = 1;
-    start(1, 1, 2, plan);
-    expect_told("rank 1: cannot reach rank 0 at localhost, port " + std::to_string(place.port) +
-                " (MASTER_ADDR, MASTER_PORT) within 1 s: Connection refused");
-}
-
-TEST_F(Launched, OtherArgumentsAreRefused) {
-    body = sum_ones;
-    ranks_plan other = plan;
-    other.arguments = 2;
-    start(0, 0, 3, plan);
-    start(1, 1, 3, plan);
-    start(2, 2, 3, other);
-    expect_told("rank 2: was started with other arguments than rank 0, or is another version");
-    EXPECT_LT(waited(), 10);
-}
-
-TEST_F(Launched, OtherNumbersAreRefused) {
-    body = sum_ones;
-    start(0, 0, 3, plan);
-    start(1, 1, 2, plan);
-    start(2, 2, 3, plan);
-    expect_told("rank 1: was started as one of 2 ranks, rank 0 as one of 3");
-    forget_hosts();
-    start(0, 0, 3, plan);
-    start(1, 1, 3, plan);
-    start(2, 1, 3, plan);
-    expect_told("rank 1: two processes have this rank");
+    ranks_plan brief = plan, other = plan;
+    brief.timeout_s = 1, other.arguments = 2;
+    struct member {
+        int rank, count;
+        const ranks_plan *with;
+    };
+    const struct {
+        std::vector<member> members;
+        std::string text;
+    } cases[] = {
+        {{{0, 3, &brief}, {1, 3, &brief}}, "rank 2: has not come within 1 s"},
+        {{{1, 2, &brief}},
+         "rank 1: cannot reach rank 0 at localhost, port PORT (MASTER_ADDR, MASTER_PORT) within 1 s: Connection refused"},
+        {{{0, 3, &plan}, {1, 3, &plan}, {2, 3, &other}},
+         "rank 2: was started with other arguments than rank 0, or is another version"},
+        {{{0, 3, &plan}, {1, 2, &plan}, {2, 3, &plan}},
+         "rank 1: was started as one of 2 ranks, rank 0 as one of 3"},
+        {{{0, 3, &plan}, {1, 3, &plan}, {1, 3, &plan}}, "rank 1: two processes have this rank"}};
+    for (const auto &c : cases) {
+        forget_hosts();
+        began = std::chrono::steady_clock::now();
+        for (const member &m : c.members) start(int(&m - c.members.data()), m.rank, m.count, *m.with);
+        std::string text = c.text;
+        if (const size_t at = text.find("PORT (M"); at != std::string::npos)
+            text.replace(at, 4, std::to_string(place.port));
+        expect_told(text);
+        EXPECT_LT(waited(), 10);
+    }
 }
 
 TEST_F(Launched, APortInUseIsSaid) {
@@ -370,88 +363,59 @@ TEST_F(Launched, OtherProgramsDoNoHarm) {
     for (const auto &hello : hellos) come(&hello, sizeof hello);
     start(1, 1, 3, plan);
     start(2, 2, 3, plan);
-    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
-    for (int r = 0; r < 3; r++) EXPECT_EQ(told(r), "");
+    expect_success();
     for (const int s : others) close(s);
 }
 
 // ---- the environment
 
-using variables = std::map<std::string, std::string>;
-
 TEST(Place, IsThatOfTheLauncher) {
-    const std::string range = " in the environment: must be a number from ";
-    const variables torchrun = {{"RANK", "3"},
-                                {"WORLD_SIZE", "8"},
-                                {"LOCAL_RANK", "1"},
-                                {"MASTER_ADDR", "a"},
-                                {"MASTER_PORT", "1234"}},
-                    two = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
-    const auto with = [](variables to, const std::string &name, const std::string &value) {
-        to[name] = value;
-        return to;
-    };
+    const std::string torchrun = "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=a MASTER_PORT=1234 ",
+                      two = "RANK=0 WORLD_SIZE=2 ", none = "", long_name(300, 'a'),
+                      range = " in the environment: must be a number from ",
+                      slurm = "SLURM_PROCID=2 SLURM_LOCALID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4",
+                      open_mpi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+                                 "OMPI_COMM_WORLD_LOCAL_SIZE=2";
     const struct {
-        variables environment;
+        std::string environment; // the last of a name counts
         ranks_found found;
-        int own, count, local, port;
-        std::string text; // the address, or why there is none
+        std::string
+            text; // the rank, their number, the local one, the port and the address, or why there is none
     } cases[] = {
-        {{}, RANKS_NONE, 0, 0, 0, 0, ""},
-        {torchrun, RANKS_FOUND, 3, 8, 1, 1234, "a"},
-        {with(torchrun, "TORCHELASTIC_USE_AGENT_STORE", "True"), RANKS_FOUND, 3, 8, 1, 1235, "a"},
-        {{{"OMPI_COMM_WORLD_RANK", "1"},
-          {"OMPI_COMM_WORLD_SIZE", "2"},
-          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-         RANKS_FOUND,
-         1,
-         2,
-         1,
-         29500,
-         "localhost"}, // of one host
-        {{{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}}, RANKS_FOUND, 2, 4, -1, 29500, "a"},
-        {{{"SLURM_PROCID", "2"},
-          {"SLURM_STEP_NUM_TASKS", "4"},
-          {"SLURM_LOCALID", "0"},
-          {"SLURM_STEP_NUM_NODES", "1"}},
-         RANKS_FOUND,
-         2,
-         4,
-         0,
-         29500,
-         "localhost"},
-        {with(two, "WORLD_SIZE", "1"), RANKS_NONE, 0, 0, 0, 0, ""},
-        {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, RANKS_NONE, 0, 0, 0, 0, ""}, // a batch script
-        {{{"RANK", "0"}}, RANKS_NONE, 0, 0, 0, 0, ""},
-        {with(two, "RANK", "2"), RANKS_WRONG, 0, 0, 0, 0, "RANK=2" + range + "0 to 1"},
-        {with(two, "WORLD_SIZE", "65"), RANKS_WRONG, 0, 0, 0, 0, "WORLD_SIZE=65" + range + "1 to 64"},
-        {with(two, "WORLD_SIZE", "2x"), RANKS_WRONG, 0, 0, 0, 0, "WORLD_SIZE=2x" + range + "1 to 64"},
-        {with(two, "MASTER_PORT", "70000"), RANKS_WRONG, 0, 0, 0, 0,
-         "MASTER_PORT=70000" + range + "1 to 65535"},
-        {with(two, "MASTER_ADDR", std::string(300, 'a')), RANKS_WRONG, 0, 0, 0, 0,
+        {none, RANKS_NONE, ""},
+        {torchrun, RANKS_FOUND, "3 8 1 1234 a"},
+        {torchrun + "TORCHELASTIC_USE_AGENT_STORE=True", RANKS_FOUND, "3 8 1 1235 a"},
+        {open_mpi, RANKS_FOUND, "1 2 1 29500 localhost"}, // of one host
+        {"PMI_RANK=2 PMI_SIZE=4 MASTER_ADDR=a", RANKS_FOUND, "2 4 -1 29500 a"},
+        {slurm, RANKS_FOUND, "2 4 0 29500 localhost"},
+        {two + "WORLD_SIZE=1", RANKS_NONE, ""},
+        {"SLURM_PROCID=0 SLURM_NTASKS=4", RANKS_NONE, ""}, // a batch script
+        {"RANK=0", RANKS_NONE, ""},
+        {two + "RANK=2", RANKS_WRONG, "RANK=2" + range + "0 to 1"},
+        {two + "WORLD_SIZE=65", RANKS_WRONG, "WORLD_SIZE=65" + range + "1 to 64"},
+        {two + "WORLD_SIZE=2x", RANKS_WRONG, "WORLD_SIZE=2x" + range + "1 to 64"},
+        {two + "MASTER_PORT=70000", RANKS_WRONG, "MASTER_PORT=70000" + range + "1 to 65535"},
+        {two + "MASTER_ADDR=" + long_name, RANKS_WRONG,
          "MASTER_ADDR in the environment: too long for the name of a host"},
-        {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}},
-         RANKS_WRONG,
-         0,
-         0,
-         0,
-         0,
+        {"PMI_RANK=0 PMI_SIZE=2", RANKS_WRONG,
          "2 ranks (PMI_SIZE) need MASTER_ADDR and MASTER_PORT in the environment: the host of rank 0 and a free "
          "port there"}};
     for (const auto &c : cases) {
         ranks_place place = {};
         fault why = {};
-        for (const auto &[name, value] : c.environment) setenv(name.c_str(), value.c_str(), 1);
-        EXPECT_EQ(ranks_find_place(&place, &why), c.found) << c.text;
-        for (const auto &[name, value] : c.environment) unsetenv(name.c_str());
-        if (c.found == RANKS_WRONG) {
-            EXPECT_EQ(why.text, c.text);
+        std::vector<std::string> names;
+        std::istringstream words(c.environment);
+        for (std::string word; words >> word;) {
+            names.push_back(word.substr(0, word.find('=')));
+            setenv(names.back().c_str(), word.c_str() + names.back().size() + 1, 1);
         }
-        if (c.found != RANKS_FOUND) continue;
-        EXPECT_EQ(std::make_tuple(place.own, place.count, place.local, place.port),
-                  std::make_tuple(c.own, c.count, c.local, c.port));
-        EXPECT_EQ(place.address, c.text);
+        EXPECT_EQ(ranks_find_place(&place, &why), c.found) << c.text;
+        for (const std::string &name : names) unsetenv(name.c_str());
+        std::ostringstream found;
+        if (c.found == RANKS_FOUND)
+            found << place.own << " " << place.count << " " << place.local << " " << place.port << " "
+                  << place.address;
+        EXPECT_EQ(c.found == RANKS_WRONG ? why.text : found.str(), c.text);
     }
 }
 

@@ -21,24 +21,19 @@ gs_refill_rules rules_of(int64_t existing, const float *density) {
     return {existing, least_opacity, seed, iteration, density, nullptr};
 }
 
-whole split_on_one_gpu(const whole &start, int64_t existing) {
-    const device_set gaussians(start.gaussians), first(start.first), second(start.second);
-    const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
-    const device_vector<float> density(start.density);
-    const gs_refill_rules rules = rules_of(existing, density.data());
-    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, nullptr));
-    return {gaussians.read(), first.read(), second.read(), start.density};
-}
-
-// What one GPU makes of it: relocation, noise, and the penalties as gradients on top of `first`.
+// What one GPU makes of it: splits, or relocation, noise, and the penalties as gradients on top of `first`.
 whole on_one_gpu(const whole &start, int64_t existing) {
     const device_set gaussians(start.gaussians), first(start.first), second(start.second);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
-    const gs_refill_rules rules = rules_of(existing, nullptr);
+    const device_vector<float> density(start.density);
+    const bool splits = !start.density.empty();
+    const gs_refill_rules rules = rules_of(existing, splits ? density.data() : nullptr);
     EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, nullptr));
-    EXPECT_GS_OK(gs_density_noise(&g, 0, noise, seed, iteration, nullptr));
-    EXPECT_GS_OK(gs_density_penalty(&g, g.count, 0.5f, 0.25f, &m, nullptr));
-    return {gaussians.read(), first.read(), second.read(), {}};
+    if (!splits) {
+        EXPECT_GS_OK(gs_density_noise(&g, 0, noise, seed, iteration, nullptr));
+        EXPECT_GS_OK(gs_density_penalty(&g, g.count, 0.5f, 0.25f, &m, nullptr));
+    }
+    return {gaussians.read(), first.read(), second.read(), start.density};
 }
 
 host_gaussians rows_of(const host_gaussians &all, int64_t begin, int64_t end) {
@@ -115,7 +110,7 @@ void expect_same(const host_gaussians &got, const host_gaussians &wanted, const 
 }
 
 void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
-    const whole one = start.density.empty() ? on_one_gpu(start, existing) : split_on_one_gpu(start, existing);
+    const whole one = on_one_gpu(start, existing);
     for (int count = 2; count <= 4; count++) {
         SCOPED_TRACE(std::to_string(count) + " ranks");
         parts_run run = {&start, existing, start};
@@ -141,20 +136,14 @@ whole some_scene(int64_t count, int sh_degree, double dead) {
     return out;
 }
 
-TEST(PartsDensity, RelocatesWithTheBitsOfOneGpu) {
+TEST(PartsDensity, RelocatesAndGrowsWithTheBitsOfOneGpu) {
     expect_bits_of_one_gpu(some_scene(1000, 1, 0.3), 1000);
     expect_bits_of_one_gpu(some_scene(700, 3, 0.9), 700); // many share a place
-}
-
-TEST(PartsDensity, GrowsWithTheBitsOfOneGpu) {
     expect_bits_of_one_gpu(some_scene(1000, 0, 0.1), 810);
     expect_bits_of_one_gpu(some_scene(600, 1, 0.1), 100); // some ranks have new rows only
-}
-
-TEST(PartsDensity, TheEdgesAreThoseOfOneGpu) {
-    expect_bits_of_one_gpu(some_scene(100, 1, 1), 70); // nobody lives
-    expect_bits_of_one_gpu(some_scene(5, 1, 0), 5);    // nobody is dead
-    expect_bits_of_one_gpu(some_scene(2, 0, 0), 1);    // ranks without rows
+    expect_bits_of_one_gpu(some_scene(100, 1, 1), 70);    // nobody lives
+    expect_bits_of_one_gpu(some_scene(5, 1, 0), 5);       // nobody is dead
+    expect_bits_of_one_gpu(some_scene(2, 0, 0), 1);       // ranks without rows
     whole one_lives = some_scene(300, 1, 1);
     one_lives.gaussians.opacity_logit(299) = 3; // all draw from the last rank
     expect_bits_of_one_gpu(one_lives, 300);
@@ -174,17 +163,13 @@ whole split_scene(int64_t count, int sh_degree, double dead, double not_drawn) {
 
 TEST(PartsDensity, SplitsWithTheBitsOfOneGpu) {
     const whole start = split_scene(1000, 1, 0.1, 0.1);
-    const whole one = split_on_one_gpu(start, 900);
+    const whole one = on_one_gpu(start, 900);
     int64_t changed = 0;
     for (int64_t i = 0; i < 900; i++) changed += one.gaussians.row(i) != start.gaussians.row(i);
     ASSERT_GT(changed, 250) << "too few splits to show anything";
     expect_bits_of_one_gpu(start, 900);
     expect_bits_of_one_gpu(split_scene(700, 3, 0.3, 0), 700);
-    expect_bits_of_one_gpu(split_scene(600, 0, 0, 0),
-                           310); // nearly all are split; some ranks have new rows only
-}
-
-TEST(PartsDensity, TheEdgesOfSplitsAreThoseOfOneGpu) {
+    expect_bits_of_one_gpu(split_scene(600, 0, 0, 0), 310);     // nearly all; some ranks have new rows only
     expect_bits_of_one_gpu(split_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
     expect_bits_of_one_gpu(split_scene(100, 1, 1, 0), 70);      // nobody lives
     expect_bits_of_one_gpu(split_scene(100, 0, 0, 1), 70);      // nobody can be drawn

@@ -206,14 +206,18 @@ shared_run run_of(const training &t, distwar_policy policy, const device_gaussia
     return run;
 }
 
+void expect_done(int count, ranks_body body, void *context) {
+    ranks_plan plan = {};
+    plan.count = count;
+    fault why = {};
+    ASSERT_TRUE(ranks_run(&plan, body, context, &why)) << why.text;
+}
+
 result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     const scene_choice &scene = t.choice.scene;
     const device_gaussians gradients(scene.count, scene.sh_degree);
     shared_run run = run_of(t, policy, gradients, ranks_number);
-    ranks_plan plan = {};
-    plan.count = ranks_number;
-    fault why = {};
-    EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    expect_done(ranks_number, run_rank, &run);
     return {values_of(gradients), run.absolute};
 }
 
@@ -299,10 +303,7 @@ TEST_P(Parts, ShowsTheBytesOfOneGpu) {
     }
     for (int count = 2; count <= 4; count++) {
         showing run = {&t, shares_of(t.choice.scene.count, count), std::vector<float>(expected.size()), {}};
-        ranks_plan plan = {};
-        plan.count = count;
-        fault why = {};
-        ASSERT_TRUE(ranks_run(&plan, show_rank, &run, &why)) << why.text;
+        expect_done(count, show_rank, &run);
         EXPECT_EQ(memcmp(run.images.data(), expected.data(), expected.size() * sizeof(float)), 0)
             << count << " ranks";
     }
@@ -317,10 +318,7 @@ TEST_P(Parts, TrainsToTheSameBits) {
             v(scene.count, scene.sh_degree);
         shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, count);
         run.steps = 3, run.first_moment = m.get(), run.second_moment = v.get();
-        ranks_plan plan = {};
-        plan.count = count;
-        fault why = {};
-        ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+        expect_done(count, run_rank, &run);
         if (count == 4 && t.choice.views == 1) { // rows cost differently, and shares have followed
             EXPECT_NE(run.first_rows[0], run.rows[0]);
         }

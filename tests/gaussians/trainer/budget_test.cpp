@@ -34,8 +34,8 @@ class timed : public cloud {
     }
     // seconds 0: without a budget
     void train_for(double seconds) {
-        budget = {seconds, fit, now, this};
-        settings.budget = seconds > 0 ? &budget : nullptr;
+        settings.budget = seconds;
+        settings.fit = fit, settings.now = now, settings.context = this;
         looking_on look([this](const training_state *seen, const training_report *, looking_on *self) {
             at.push_back(seen->place.at);
             clock += observing;
@@ -103,7 +103,6 @@ class timed : public cloud {
         t->seen_dead = dead;
         return t->clock;
     }
-    training_budget budget = {};
 };
 
 TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
@@ -265,80 +264,53 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
 
 // ---- the program
 
-std::vector<json> lines_of(const fs::path &log, const std::string &event) {
-    std::vector<json> found;
-    std::istringstream lines(contents(log));
-    for (std::string line; std::getline(lines, line);)
-        if (const json value(line); value["event"].text() == event) found.push_back(value);
-    return found;
-}
-
 class Budget : public Program {
   protected:
-    void generate(int views) const {
-        const outcome run = splat({"generate", at("data"), "--views", std::to_string(views), "--test-views",
-                                   "2", "--size", "16", "--gaussians", "1000"});
-        ASSERT_EQ(run.code, 0) << run.err;
+    void SetUp() override {
+        Program::SetUp();
+        done("generate @data --views 4 --test-views 2 --size 16 --gaussians 1000");
     }
-    outcome train(std::vector<std::string> more) const {
-        more.insert(more.begin(), {"train", at("data"), "-o", at("scene.ply"), "--random", "60",
-                                   "--background", "1,1,1", "--sh-degree", "1", "--log", at("log")});
-        return splat(more);
+    // Of the run that was last.
+    std::vector<json> lines_of(const std::string &event) const {
+        std::vector<json> found;
+        std::istringstream lines(contents(at("log")));
+        for (std::string line; std::getline(lines, line);)
+            if (const json value(line); value["event"].text() == event) found.push_back(value);
+        return found;
     }
+    const std::string train =
+        "train @data -o @scene.ply --random 60 --background 1,1,1 --sh-degree 1 --log @log --budget ";
 };
 
 TEST_F(Budget, EndsInTimeAndAResumedRunHasWhatIsLeft) {
-    generate(4);
-    const outcome first = train({"--budget", "2s", "--checkpoint-every", "10"});
-    ASSERT_EQ(first.code, 0) << first.err;
-    json end = lines_of(at("log"), "end").at(0);
+    done(train + "2s --checkpoint-every 10");
+    json end = lines_of("end").at(0);
     const double whole = end["iteration"].number();
     EXPECT_GT(whole, 10);
     EXPECT_GT(end["seconds"].number(), 1.5); // the machine that tests this does other things too
     EXPECT_LT(end["seconds"].number(), 4);
-    EXPECT_EQ(lines_of(at("log"), "start").at(0)["settings"]["budget"].text(), "2s");
-    ASSERT_FALSE(lines_of(at("log"), "checkpoint").empty()) << "fewer than 10 steps in 2 seconds";
-    const double saved = lines_of(at("log"), "checkpoint").back()["iteration"].number();
+    EXPECT_EQ(lines_of("start").at(0)["settings"]["budget"].text(), "2s");
+    ASSERT_FALSE(lines_of("checkpoint").empty()) << "fewer than 10 steps in 2 seconds";
+    const double saved = lines_of("checkpoint").back()["iteration"].number();
     fs::remove(at("log"));
-    outcome run = train({"--budget", "2s", "--resume", at("scene.ply.checkpoint")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    end = lines_of(at("log"), "end").at(0);
+    done(train + "2s --resume @scene.ply.checkpoint");
+    end = lines_of("end").at(0);
     EXPECT_TRUE(end["iteration"].number() > saved || whole == saved) << "saved with the last step";
     EXPECT_LT(end["seconds"].number(), 2 - saved / whole);
-    run = train({"--budget", "4", "--resume", at("scene.ply.checkpoint")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "--budget 2s; this run has --budget 4");
-}
-
-TEST_F(Budget, IsOverAfterOneStepThatTakesLonger) {
-    generate(4);
-    const outcome run = train({"--budget", "1e-9"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_EQ(lines_of(at("log"), "end").at(0)["iteration"].number(), 1);
+    refuses({{train + "4 --resume @scene.ply.checkpoint", 1, "--budget 2s; this run has --budget 4"}});
+    // Over after one step, which takes longer.
+    fs::remove(at("log"));
+    done(train + "1e-9");
+    EXPECT_EQ(lines_of("end").at(0)["iteration"].number(), 1);
 }
 
 TEST_F(Budget, WrongOnesAreRefused) {
-    write_colmap(at("data"), 10);
-    for (const char *wrong : {"0", "nan", "inf", "1e9", "12d", "x", "", "10 s", "1e400", "999999m"}) {
-        const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--budget", wrong});
-        EXPECT_EQ(run.code, 2) << wrong;
-        EXPECT_CONTAINS(run.err, std::string("--budget ") + wrong + ": must be a time such as");
-    }
-    const struct {
-        std::vector<std::string> with;
-        const char *text;
-    } cases[] = {{{"--reproducible"}, "--reproducible excludes --budget"},
-                 {{"--iterations", "100"}, "--budget excludes --iterations"},
-                 {{"--refine-poses"}, "--budget excludes --refine-poses"},
-                 {{"--budget", "-1"}, "--budget -1: must be a time such as"}};
-    for (const auto &c : cases) {
-        std::vector<std::string> arguments = {"train", at("data"), "-o", at("scene.ply"), "--budget", "5"};
-        arguments.insert(arguments.end(), c.with.begin(), c.with.end());
-        const outcome run = splat(arguments);
-        EXPECT_EQ(run.code, 2) << c.text;
-        EXPECT_CONTAINS(run.err, c.text);
-    }
-    EXPECT_FALSE(fs::exists(at("scene.ply")));
+    std::vector<refusal> table = {{train + "5 --reproducible", 2, "--reproducible excludes --budget"},
+                                  {train + "5 --iterations 100", 2, "--budget excludes --iterations"},
+                                  {train + "5 --refine-poses", 2, "--budget excludes --refine-poses"}};
+    for (const char *wrong : {"0", "-1", "nan", "inf", "1e9", "12d", "x", "10s5", "1e400", "999999m"})
+        table.push_back({train + wrong, 2, "--budget "s + wrong + ": must be a time such as"});
+    refuses(table);
 }
 
 } // namespace

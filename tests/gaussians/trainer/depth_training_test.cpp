@@ -3,46 +3,43 @@
 #include "depth_data.h"
 #include "json_value.h"
 #include <algorithm>
+#include <functional>
 
 namespace {
 
 class DepthTraining : public Program {
   protected:
-    void generate(const char *name, std::vector<std::string> more = {}) const {
-        more.insert(more.begin(), {"generate", at(name), "--views", "4", "--test-views", "2", "--size", "40",
-                                   "--gaussians", "1500", "--depth"});
-        const outcome run = splat(more);
-        ASSERT_EQ(run.code, 0) << run.err;
+    void generate(const std::string &more = "") const {
+        done("generate @data --views 4 --test-views 2 --size 40 --gaussians 1500 --depth " + more);
     }
-    outcome train(const char *to, int iterations, std::vector<std::string> more = {}) const {
-        more.insert(more.begin(), {"train", at("data"), "-o", at(to), "--iterations",
-                                   std::to_string(iterations), "--reproducible"});
-        return splat(more);
+    static std::string train(const std::string &to, int iterations, const std::string &more = "") {
+        return "train @data --reproducible -o @" + to + " --iterations " + std::to_string(iterations) + " " +
+               more;
     }
-    double depth_error(const char *scene, std::vector<std::string> more = {}) const {
-        more.insert(more.begin(), {"eval", at(scene), "--cameras", at("data"), "--depth",
-                                   at("data") / "depth", "--json", at("eval.json")});
-        const outcome run = splat(more);
-        EXPECT_EQ(run.code, 0) << run.err;
-        EXPECT_CONTAINS(run.out, "depth error, %");
-        const std::string json = contents(at("eval.json"));
-        const size_t mean = json.find("\"mean\""), value = json.find("\"depth_error\":", mean);
-        EXPECT_NE(value, std::string::npos) << json;
-        if (value == std::string::npos) return NAN;
-        const char *const text = json.c_str() + value + strlen("\"depth_error\":");
-        char *end = nullptr;
-        const double error = std::strtod(text, &end);
-        EXPECT_NE(end, text) << "not a number: " << json;
-        return error;
+    double depth_error(const std::string &scene) const {
+        EXPECT_CONTAINS(done("eval @" + scene + " --cameras @data --depth @data/depth --json @eval.json").out,
+                        "depth error, %");
+        return json(contents(at("eval.json")))["mean"]["depth_error"].number();
+    }
+    void change_map(const std::string &name, const std::function<float(float)> &value_of) const {
+        fault why;
+        plane map;
+        ASSERT_TRUE(plane_read((at("depth") / name).c_str(), &map, &why)) << why.text;
+        for (size_t i = 0; i < plane_size(&map); i++) map.values[i] = value_of(map.values[i]);
+        ASSERT_TRUE(plane_write_png((at("depth") / name).c_str(), &map, &why)) << why.text;
+        plane_close(&map);
+    }
+    void write_data(int points) const {
+        write_colmap(at("data"), points);
+        write_depth_maps(at("data"), at("depth"));
     }
 };
 
 TEST_F(DepthTraining, GeneratedMapsAreThoseOfTheScene) {
-    generate("data");
+    generate();
     EXPECT_LT(depth_error("data/scene.ply"), 1e-5);
     // Those of the training views are scaled and shifted, and fit to the points.
-    const outcome run = train("scene.ply", 1, {"--depth", at("data") / "depth"});
-    ASSERT_EQ(run.code, 0) << run.err;
+    const outcome run = done(train("scene.ply", 1, "--depth @data/depth"));
     EXPECT_EQ(run.err, "");
     EXPECT_CONTAINS(run.out, "depth      4 of 4 maps fitted, to ");
     plane map;
@@ -58,121 +55,72 @@ TEST_F(DepthTraining, GeneratedMapsAreThoseOfTheScene) {
 
 // The error on views that were not trained on; two views do not determine the scene.
 TEST_F(DepthTraining, LowersTheErrorOfDepth) {
-    generate("data", {"--views", "2", "--size", "48", "--gaussians", "3000"});
-    std::vector<std::string> few = {"--random", "400", "--background", "1,1,1"};
-    ASSERT_EQ(train("plain.ply", 120, few).code, 0);
-    few.insert(few.end(),
-               {"--depth", at("data") / "depth", "--depth-weight", "3", "--schedule", "weights=1"});
-    const outcome run = train("depth.ply", 120, few);
-    ASSERT_EQ(run.code, 0) << run.err;
-    const double plain = depth_error("plain.ply"), supervised = depth_error("depth.ply");
-    EXPECT_LT(supervised, 0.9 * plain);
+    generate("--views 2 --size 48 --gaussians 3000");
+    const std::string few = "--random 400 --background 1,1,1 ";
+    done(train("plain.ply", 120, few));
+    done(train("depth.ply", 120, few + "--depth @data/depth --depth-weight 3 --schedule weights=1"));
+    const double supervised = depth_error("depth.ply");
+    EXPECT_LT(supervised, 0.9 * depth_error("plain.ply"));
     EXPECT_GT(supervised, 0);
 }
 
 // The loss that is reported includes the depth.
 TEST_F(DepthTraining, AddsToTheLoss) {
-    generate("data");
-    const auto loss = [&](std::vector<std::string> more) {
-        more.insert(more.end(), {"--seed", "3"});
-        const outcome run = train("scene.ply", 1, more);
-        EXPECT_EQ(run.code, 0) << run.err;
-        return change(run.out, "loss")[0];
+    generate();
+    const auto loss = [&](const std::string &more) {
+        return change(done(train("scene.ply", 1, "--seed 3 " + more)).out, "loss")[0];
     };
-    const std::string maps = at("data") / "depth";
-    const double none = loss({}), one = loss({"--depth", maps}),
-                 three = loss({"--depth", maps, "--depth-weight", "3"});
+    const double none = loss(""), one = loss("--depth @data/depth"),
+                 three = loss("--depth @data/depth --depth-weight 3");
     EXPECT_GT(one, none + 1e-3);
     EXPECT_NEAR(three - none, 3 * (one - none), 1e-4);
 }
 
 TEST_F(DepthTraining, GoesWithMasksFisheyesPosesAndExposures) {
-    generate("data", {"--fisheye", "120"});
-    for (const std::vector<std::string> &way : std::vector<std::vector<std::string>>{
-             {"--mask-from-alpha"},
-             {"--undistort", "--downscale", "2"},
-             {"--refine-poses", "--perturb-poses", "0.5,0.01"},
-             {"--random-background", "--antialias", "--density", "mcmc", "--max-gaussians", "6000"}}) {
-        std::vector<std::string> more = way;
-        more.insert(more.end(), {"--depth", at("data") / "depth"});
-        const outcome run = train("scene.ply", 8, more);
-        EXPECT_EQ(run.code, 0) << run.err;
-        EXPECT_CONTAINS(run.out, " of 4 maps fitted");
-    }
+    generate("--fisheye 120");
+    for (const char *way :
+         {"--mask-from-alpha", "--undistort --downscale 2", "--refine-poses --perturb-poses 0.5,0.01",
+          "--random-background --antialias --density mcmc --max-gaussians 6000"})
+        EXPECT_CONTAINS(done(train("scene.ply", 8, way + " --depth @data/depth"s)).out, " of 4 maps fitted");
 }
 
 TEST_F(DepthTraining, MapsThatCannotBeFittedAreLeftOut) {
-    write_colmap(at("data"), 40);
-    write_depth_maps(at("data"), at("depth"));
-    fault why;
-    plane map;
-    const auto change_map = [&](const char *name, auto value_of) {
-        ASSERT_TRUE(plane_read((at("depth") / name).c_str(), &map, &why)) << why.text;
-        for (size_t i = 0; i < plane_size(&map); i++) map.values[i] = value_of(map.values[i]);
-        ASSERT_TRUE(plane_write_png((at("depth") / name).c_str(), &map, &why)) << why.text;
-        plane_close(&map);
-    };
+    write_data(40);
+    const auto turned = [](float v) { return 1 - v; };
     change_map("photo2.png", [](float) { return 0.5f; });
-    change_map("photo4.png", [](float v) { return 1 - v; });
-    outcome run = train("scene.ply", 9, {"--depth", at("depth")});
-    EXPECT_EQ(run.code, 0);
+    change_map("photo4.png", turned);
+    outcome run = done(train("scene.ply", 9, "--depth @depth"));
     EXPECT_EQ(run.err.rfind("dsplat: " + at("depth").string() +
                                 ": 2 of 4 depth maps are left out (the first: photo2.png: its values at the ",
                             0),
               0u)
         << run.err;
     EXPECT_CONTAINS(run.out, "depth      2 of 4 maps fitted, to ");
-    for (const char *name : {"photo1.png", "photo2.png", "photo3.png"})
-        change_map(name, [](float v) { return 1 - v; });
-    run = train("new.ply", 9, {"--depth", at("depth")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err,
-                    "depth: no depth map can be fitted; photo1.png: its values fall where the points are "
-                    "nearer: it must hold inverse depth, not depth");
-    EXPECT_FALSE(fs::exists(at("new.ply")));
+    for (const char *name : {"photo1.png", "photo2.png", "photo3.png"}) change_map(name, turned);
+    refuses(
+        {{train("new.ply", 9, "--depth @depth"), 1,
+          "depth: no depth map can be fitted; photo1.png: its values fall where the points are nearer: it must "
+          "hold inverse depth, not depth"}});
 }
 
 TEST_F(DepthTraining, BadMapsAreRefusedByName) {
-    write_colmap(at("data"), 40);
-    write_depth_maps(at("data"), at("depth"));
-    const auto refused = [&](const std::string &part) {
-        const outcome run = train("scene.ply", 1, {"--depth", at("depth")});
-        EXPECT_EQ(run.code, 1) << part;
-        EXPECT_EQ(run.err.rfind("dsplat: ", 0), 0u) << run.err;
-        EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-        EXPECT_CONTAINS(run.err, part);
-        EXPECT_FALSE(fs::exists(at("scene.ply")));
-    };
+    write_data(40);
+    const std::string with = train("scene.ply", 1, "--depth @depth");
+    const auto refused = [&](const std::string &part) { refuses({{with, 1, part}}); };
     fs::remove(at("depth") / "photo0.png"); // held out
-    EXPECT_EQ(train("scene.ply", 1, {"--depth", at("depth")}).code, 0);
+    done(with);
     fs::remove(at("scene.ply"));
     fs::copy(at("data") / "images/photo3.png", at("depth") / "photo3.png",
              fs::copy_options::overwrite_existing);
-    refused("photo3.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
+    refused("photo3.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits\n");
     fs::remove(at("depth") / "photo3.png");
     refused("depth: has no depth map of the picture photo3.png, neither photo3.png.png nor photo3.png nor ");
     fs::remove_all(at("depth"));
     refused("depth: has no depth map of the picture photo1.png");
     fs::remove(at("data") / "sparse/0/points3D.bin");
     refused("data: --depth needs points to fit the depth maps to");
-    EXPECT_EQ(train("scene.ply", 1, {"--depth", at("depth"), "--depth-weight", "0"}).code, 2);
-    EXPECT_EQ(train("scene.ply", 1, {"--depth-weight", "nan"}).code, 2);
-}
-
-TEST_F(DepthTraining, AnotherMapIsAnotherRun) {
-    write_colmap(at("data"), 30);
-    write_depth_maps(at("data"), at("depth"));
-    const std::vector<std::string> way = {"--depth", at("depth"), "--checkpoint-every", "2"};
-    ASSERT_EQ(train("scene.ply", 2, way).code, 0);
-    std::vector<std::string> again = way;
-    again.insert(again.end(), {"--resume", at("scene.ply.checkpoint")});
-    EXPECT_EQ(train("scene.ply", 2, again).code, 0);
-    fs::copy(at("depth") / "photo1.png", at("depth") / "photo2.png", fs::copy_options::overwrite_existing);
-    const outcome run = train("scene.ply", 2, again);
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "other photographs or cameras");
-    EXPECT_CONTAINS(train("scene.ply", 2, {"--resume", at("scene.ply.checkpoint")}).err,
-                    "written by a run with --depth " + at("depth").string());
+    refuses({{with + " --depth-weight 0", 2, "--depth-weight"},
+             {train("scene.ply", 1, "--depth-weight nan"), 2, "--depth-weight"}});
 }
 
 } // namespace

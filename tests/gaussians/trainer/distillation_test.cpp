@@ -53,14 +53,9 @@ TEST(Distillation, ShowsTheMeanOfTheTeachersPictures) {
         const size_t values = 3 * 24 * 16;
         std::vector<double> mean(values);
         for (int k = 0; k < 3; k++) {
-            frame f = {};
-            image picture = {};
-            fault why;
-            frame_render(&f, &l.state.distillation.teacher[k], 1, &of.camera[v], of.background);
-            ASSERT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
+            image picture = rendered(l.state.distillation.teacher[k], of.camera[v], of.background);
             for (size_t i = 0; i < values; i++) mean[i] += picture.pixels[i] / 3.0;
             image_close(&picture);
-            frame_close(&f);
         }
         std::vector<uint8_t> got(values);
         device_download(got.data(), of.view[v]->pixels, values);
@@ -109,8 +104,7 @@ TEST(Distillation, ShowsPlacesBetweenViewsAndFewPhotographs) {
     EXPECT_NEAR(double(all - taught) / all, 50.0 / 3800, 0.008);
 
     // Under a budget by the views that there is time for: three at once, a hundred times.
-    training_budget budget = {100, nullptr, nullptr, nullptr};
-    l.settings.budget = &budget;
+    l.settings.budget = 100;
     l.state.place.views = 200;
     l.t->pace = {}; // as if a second of the budget were left, and each step took a hundredth
     l.t->pace.budget = 100;
@@ -141,9 +135,8 @@ TEST(Distillation, BeginsWhereAQuarterOfTheViewsSufficesForOne) {
     EXPECT_EQ(teachers(60), 3);
     EXPECT_EQ(teachers(30), 4);
 
-    training_budget budget = {8, nullptr, nullptr, nullptr};
     training_settings timed = settings;
-    timed.budget = &budget;
+    timed.budget = 8;
     run_place place = {};
     place.ended = 75;
     EXPECT_EQ(scheduled_teachers(&timed, &place), 0);

@@ -57,14 +57,9 @@ class gallery {
             camera.near_plane = 0.2f;
             for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
             camera.translation[0] = float(1 - 2 * place / (exposed_views - 1)), camera.translation[2] = 3;
-            gs_gaussians device = device_gaussians_open(host.count, host.sh_degree);
-            device_gaussians_upload(&device, &host);
+            gs_gaussians device = device_gaussians_from(&host);
             const float background[3] = {0.3f, 0.3f, 0.3f};
-            frame f = {};
-            fault why;
-            frame_render(&f, &device, host.sh_degree, &camera, background);
-            EXPECT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
-            frame_close(&f);
+            picture = rendered(device, camera, background);
             device_gaussians_close(&device);
         }
         ~camera_and_picture() { image_close(&picture); }
@@ -170,7 +165,7 @@ TEST(Exposures, ThatDifferLittleAreGivenUp) {
     const learned with = learn(of, true, 270, true);
     EXPECT_EQ(with.exposures, 0);
     const int64_t last =
-        with.ended > 0 ? with.ended : 263; // of the measurements after iterations 59, 71, ...
+        with.ended > 0 ? with.ended : 263;          // of the measurements after iterations 59, 71, ...
     EXPECT_EQ(with.measured, (last - 59) / 12 + 1); // they began anew after 54
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <vector>
 
 namespace {
@@ -16,10 +17,8 @@ using point = std::array<double, 3>;
 class RandomPoints : public testing::Test {
   protected:
     void TearDown() override {
-        for (image *picture : pictures) {
-            image_close(picture);
-            delete picture;
-        }
+        for (image &picture : pictures) image_close(&picture);
+        pictures.clear(), views.clear();
     }
     void add(const point &eye, const point &target, int width = 40, int height = 30) {
         target_view view = {};
@@ -27,14 +26,13 @@ class RandomPoints : public testing::Test {
         const double up[3] = {0.1, 1, 0.2};
         camera_look_at(&view.camera, eye.data(), target.data(), up);
         fault why;
-        image *picture = new image;
+        image *const picture = &pictures.emplace_back();
         ASSERT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
         for (int i = 0; i < width * height; i++) {
             picture->pixels[3 * i] = uint8_t(views.size());
             picture->pixels[3 * i + 1] = uint8_t(i % width);
             picture->pixels[3 * i + 2] = uint8_t(i / width);
         }
-        pictures.push_back(picture);
         view.picture = picture;
         views.push_back(view);
     }
@@ -47,17 +45,13 @@ class RandomPoints : public testing::Test {
     }
     // The pixel in which camera `index` sees it; empty if it does not.
     std::vector<double> pixel(size_t index, const std::array<float, 3> &at) const {
-        const gs_camera &c = views[index].camera;
-        double x[3];
-        for (int row = 0; row < 3; row++)
-            x[row] = c.rotation[3 * row] * at[0] + c.rotation[3 * row + 1] * at[1] +
-                     c.rotation[3 * row + 2] * at[2] + c.translation[row];
-        const double u = c.fx * x[0] / x[2] + c.cx, v = c.fy * x[1] / x[2] + c.cy;
-        if (!(x[2] > c.near_plane && u >= 0 && u < c.width && v >= 0 && v < c.height)) return {};
-        return {u, v, x[2]};
+        const double point[3] = {at[0], at[1], at[2]};
+        double uv[2];
+        if (!camera_pixel(&views[index].camera, point, uv)) return {}; // as camera_test.cpp has it
+        return {uv[0], uv[1], camera_depth(&views[index].camera, point)};
     }
     std::vector<target_view> views;
-    std::vector<image *> pictures;
+    std::deque<image> pictures;
     std::vector<std::array<float, 3>> points;
     std::vector<std::array<uint8_t, 3>> colors;
 };
@@ -183,8 +177,6 @@ TEST_F(RandomPoints, AreFiniteForAnyCameras) {
     for (const auto &rig : rigs)
         for (const bool is_object : {false, true}) {
             TearDown();
-            pictures.clear();
-            views.clear();
             for (const auto &camera : rig) add(camera[0], camera[1]);
             draw(200, is_object, 3);
             for (const auto &p : points)

@@ -19,18 +19,14 @@ namespace {
 
 class Reproducible : public Program {
   protected:
-    std::vector<std::string> run_of(const char *output, int iterations,
-                                    const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = words("train --reproducible --holdout 5 --seed 7");
-        arguments.insert(arguments.end(), {at("data").string(), "-o", at(output).string(), "--iterations",
-                                           std::to_string(iterations)});
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return arguments;
+    static std::string run_of(const std::string &output, int iterations, const std::string &more = "") {
+        return "train --reproducible --holdout 5 --seed 7 @data -o @" + output + " --iterations " +
+               std::to_string(iterations) + " " + more;
     }
 
     // In this process, so that the schedule can be chosen.
-    static int train_here(const std::vector<std::string> &arguments, int schedule) {
-        std::vector<std::string> copy = arguments;
+    int train_here(const std::string &line, int schedule) const {
+        std::vector<std::string> copy = words(line);
         std::vector<char *> argv;
         for (std::string &argument : copy) argv.push_back(argument.data());
         testing::internal::CaptureStdout();
@@ -47,26 +43,9 @@ class Reproducible : public Program {
         return code;
     }
 
-    pid_t start(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
-        std::vector<char *> argv;
-        for (std::string &argument : arguments) argv.push_back(argument.data());
-        argv.push_back(nullptr);
-        const pid_t child = fork();
-        if (child == 0) {
-            dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
-            dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
-            alarm(300);
-            execv(DSPLAT_PROGRAM, argv.data());
-            _exit(127);
-        }
-        return child;
-    }
-
-    double seconds_of(const std::vector<std::string> &arguments) const {
+    double seconds_of(const std::string &line) const {
         const auto began = std::chrono::steady_clock::now();
-        const int status = wait_for(start(arguments));
-        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << contents(at("stderr"));
+        done(line);
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     }
 
@@ -82,22 +61,20 @@ void pause_for(double seconds) {
 }
 
 // Everything that draws, sums or moves: all ways of density control, antialiasing, corrected colours, poses, depth.
-std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
-    return {
-        {},
-        {"--density", "adaptive", "--schedule", "from=1,every=4,until=11", "--antialias"},
-        {"--density", "mcmc", "--max-gaussians", "60", "--schedule", "from=1,every=4", "--random", "40"},
-        {"--density", "split", "--max-gaussians", "60", "--schedule", "from=1,every=4", "--random", "40"},
-        {"--refine-poses", "--perturb-poses", "1,0.01"},
-        {"--schedule", "average=1,until=2,dropout=0"}, // iterations 5 and 10
-        {"--depth", depth_maps.string(), "--depth-weight", "0.5"},
-    };
-}
+const char *const ways[] = {
+    "",
+    "--density adaptive --schedule from=1,every=4,until=11 --antialias",
+    "--density mcmc --max-gaussians 60 --schedule from=1,every=4 --random 40",
+    "--density split --max-gaussians 60 --schedule from=1,every=4 --random 40",
+    "--refine-poses --perturb-poses 1,0.01",
+    "--schedule average=1,until=2,dropout=0", // iterations 5 and 10
+    "--depth @depth --depth-weight 0.5",
+};
 
 TEST_F(Reproducible, GivesTheSameBytesUnderEverySchedule) {
     write_colmap(at("data"), 30);
     write_depth_maps(at("data"), at("depth"));
-    for (const std::vector<std::string> &way : ways(at("depth"))) {
+    for (const char *way : ways) {
         std::string first;
         for (int schedule = 0; schedule < 2; schedule++) {
             ASSERT_EQ(train_here(run_of("scene.ply", 9, way), schedule), 0);
@@ -115,10 +92,7 @@ TEST_F(Reproducible, IsNotSoByItself) {
     std::string first;
     bool differs = false;
     for (int schedule = 0; schedule < 4 && !differs; schedule++) {
-        ASSERT_EQ(train_here(
-                      {"train", at("data"), "-o", at("scene.ply"), "--iterations", "6", "--reduce", "atomic"},
-                      schedule),
-                  0);
+        ASSERT_EQ(train_here("train @data -o @scene.ply --iterations 6 --reduce atomic", schedule), 0);
         const std::string scene = contents(at("scene.ply"));
         if (schedule == 0) first = scene;
         differs = differs || scene != first;
@@ -130,24 +104,19 @@ TEST_F(Reproducible, IsNotSoByItself) {
 TEST_F(Reproducible, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
     write_colmap(at("data"), 30);
     write_depth_maps(at("data"), at("depth"));
-    for (const std::vector<std::string> &way : ways(at("depth"))) {
-        std::vector<std::string> saving = way;
-        saving.insert(saving.end(), {"--checkpoint-every", "7"});
+    for (const std::string way : ways) {
+        const std::string saving = way + " --checkpoint-every 7";
         ASSERT_EQ(train_here(run_of("whole.ply", 12, saving), 0), 0);
         fs::rename(at("whole.ply.checkpoint"),
                    at("saved")); // of iteration 7, before density control acts again
-        saving.insert(saving.end(), {"--resume", at("saved")});
-        ASSERT_EQ(train_here(run_of("resumed.ply", 12, saving), 0), 0);
+        ASSERT_EQ(train_here(run_of("resumed.ply", 12, saving + " --resume @saved"), 0), 0);
         EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
         EXPECT_GT(fs::file_size(at("whole.ply")), 20 * 200u) << "too few Gaussians to show anything";
         fs::remove(at("saved"));
     }
-}
-
-TEST_F(Reproducible, ARunCanBeResumedAtItsEnd) {
-    write_colmap(at("data"), 30);
-    ASSERT_EQ(train_here(run_of("whole.ply", 6, {"--checkpoint-every", "6"}), 0), 0);
-    ASSERT_EQ(train_here(run_of("resumed.ply", 6, {"--resume", at("whole.ply.checkpoint")}), 0), 0);
+    // At its end.
+    ASSERT_EQ(train_here(run_of("whole.ply", 6, "--checkpoint-every 6"), 0), 0);
+    ASSERT_EQ(train_here(run_of("resumed.ply", 6, "--resume @whole.ply.checkpoint"), 0), 0);
     EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
 }
 
@@ -156,15 +125,14 @@ TEST_F(Reproducible, SignalsSaveAndEndIt) {
     const fs::path saved = at("scene.ply.checkpoint");
     for (const int signal : {SIGINT, SIGTERM}) {
         // So long that it must be the signal that ends it; the first checkpoint says that training is on.
-        const std::vector<std::string> run = run_of("scene.ply", 1000000, {"--checkpoint-every", "1"});
         fs::remove(saved);
-        const pid_t child = start(run);
+        const pid_t child = background(run_of("scene.ply", 1000000, "--checkpoint-every 1"));
         for (int n = 0; n < 3000 && !fs::exists(saved); n++) pause_for(0.01);
         kill(child, signal);
         const int status = wait_for(child);
         ASSERT_TRUE(WIFEXITED(status)) << status;
         EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
-        EXPECT_CONTAINS(contents(at("stderr")), "--resume " + saved.string());
+        EXPECT_CONTAINS(contents(at("err")), "--resume " + saved.string());
         EXPECT_TRUE(fs::exists(saved));
         EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
         fs::remove(at("scene.ply"));
@@ -176,24 +144,19 @@ TEST_F(Reproducible, SurvivesTwentyKills) {
     write_colmap(at("data"), 12);
     const fs::path saved = at("killed.ply.checkpoint");
     const int iterations = 90;
-    const std::vector<std::string> way = {"--density",        "adaptive",    "--schedule",
-                                          "from=10,every=20", "--sh-degree", "0"};
+    const std::string way = "--density adaptive --schedule from=10,every=20 --sh-degree 0";
     const double whole = seconds_of(run_of("whole.ply", iterations, way));
     std::ofstream(at("killed.ply.checkpoint.part-1-0")) << "as if killed while it wrote the checkpoint";
-
-    std::vector<std::string> saving = way;
-    saving.insert(saving.end(), {"--checkpoint-every", "3"});
     // What a run takes before its first step: as long as one that has nothing to do.
     const double begin = seconds_of(run_of("short.ply", 1));
     std::mt19937 random(11);
     int killed = 0, resumed = 0;
     for (int attempt = 0; attempt < 1000; attempt++) {
-        std::vector<std::string> arguments = saving;
-        if (fs::exists(saved)) {
-            arguments.insert(arguments.end(), {"--resume", saved.string()});
-            resumed++;
-        }
-        const pid_t child = start(run_of("killed.ply", iterations, arguments));
+        const bool resumes = fs::exists(saved);
+        resumed += resumes;
+        const pid_t child = background(
+            run_of("killed.ply", iterations,
+                   way + " --checkpoint-every 3" + (resumes ? " --resume @killed.ply.checkpoint" : "")));
         if (killed < 20) {
             pause_for((begin + (whole - begin) / 10) * (random() % 1000) / 1000);
             kill(child, SIGKILL);
@@ -203,7 +166,7 @@ TEST_F(Reproducible, SurvivesTwentyKills) {
             killed++;
             continue;
         }
-        ASSERT_EQ(WEXITSTATUS(status), 0) << contents(at("stderr"));
+        ASSERT_EQ(WEXITSTATUS(status), 0) << contents(at("err"));
         if (killed == 20) break;
         fs::remove(saved); // it was quicker than its killer: once more from the start
     }
@@ -220,8 +183,7 @@ TEST_F(Reproducible, SurvivesTwentyKills) {
 // With a sum that is right: only then are its numbers looked at.
 TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     write_colmap(at("data"), 12);
-    const std::vector<std::string> more = {"--checkpoint-every", "2"};
-    ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
+    ASSERT_EQ(train_here(run_of("scene.ply", 2, "--checkpoint-every 2"), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
         int64_t count, exposures, poses, averaged;
@@ -240,7 +202,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
             uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
         bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
         std::ofstream(at("forged"), std::ios::binary) << bytes;
-        return splat(run_of("scene.ply", 2, {"--resume", at("forged")}));
+        return dsplat(run_of("scene.ply", 2, "--resume @forged"));
     };
     const std::string unsummed = saved.substr(0, saved.size() - 4);
     const std::string counts = "no run with these options has its counts",
@@ -278,26 +240,20 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
 }
 
 TEST_F(Reproducible, WhatContradictsItIsAWrongCommandLine) {
-    for (const std::vector<std::string> &more :
-         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--budget", "3"}}) {
-        const outcome run = splat(run_of("scene.ply", 4, more));
-        EXPECT_EQ(run.code, 2);
-        EXPECT_CONTAINS(run.err, "--reproducible");
-    }
+    refuses({{run_of("scene.ply", 4, "--reduce atomic"), 2, "--reproducible"},
+             {run_of("scene.ply", 4, "--budget 3"), 2, "--reproducible"}});
 }
 
 // The scene's file says that it is antialiased, and its readers follow.
 TEST_F(Program, AnAntialiasedSceneIsRenderedAsOne) {
     write_colmap(at("data"), 20);
-    ASSERT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "5", "--antialias"}).code,
-              0);
-    const std::string scene = contents(at("scene.ply"));
+    done("train @data -o @scene.ply --iterations 5 --antialias");
+    std::string scene = contents(at("scene.ply"));
     EXPECT_CONTAINS(scene, "comment SplatRenderMode: mip\n");
-    ASSERT_EQ(splat({"render", at("scene.ply"), "-o", at("a.png"), "--cameras", at("data")}).code, 0);
-    std::string plain = scene;
-    plain.replace(plain.find("SplatRenderMode"), 11, "something x");
-    std::ofstream(at("plain.ply"), std::ios::binary) << plain;
-    ASSERT_EQ(splat({"render", at("plain.ply"), "-o", at("b.png"), "--cameras", at("data")}).code, 0);
+    done("render @scene.ply -o @a.png --cameras @data");
+    scene.replace(scene.find("SplatRenderMode"), 11, "something x");
+    std::ofstream(at("plain.ply"), std::ios::binary) << scene;
+    done("render @plain.ply -o @b.png --cameras @data");
     EXPECT_TRUE(contents(at("a.png")) != contents(at("b.png")));
 }
 
@@ -311,10 +267,9 @@ TEST_F(Program, TheSummarySaysWhatGainsThePhotographsHave) {
     for (int i = 0; i < 3 * dark.width * dark.height; i++) dark.pixels[i] = uint8_t(dark.pixels[i] / 2);
     ASSERT_TRUE(image_write_png(name.c_str(), &dark, &why)) << why.text;
     image_close(&dark);
-    const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout",
-                               "0", "--sh-degree", "0", "--density", "none"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_GT(std::stod(run.out.substr(run.out.find("photographs differ by ") + 22)), 5) << run.out;
+    const std::string out =
+        done("train @data -o @scene.ply --iterations 150 --holdout 0 --sh-degree 0 --density none").out;
+    EXPECT_GT(std::stod(out.substr(out.find("photographs differ by ") + 22)), 5) << out;
 }
 
 } // namespace

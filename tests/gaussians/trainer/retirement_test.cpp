@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which Gaussians are retired: those that contribute least to every view.
 #include "density/density_scene.h"
-#include "density.h"
+#include "plan.h"
 #include <algorithm>
 
 namespace {
@@ -49,7 +49,7 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     of_steps.projected = reinterpret_cast<gs_splat *>(1);
     of_steps.given_splat_grad = reinterpret_cast<gs_splat_grad *>(1);
     const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
-    const scored_views by = {views.data(), views.size(), batch};
+    const scored_views by = {views.data(), nullptr, views.size(), batch};
     retirement_score(&r, &of_steps, &state, &by, policy, score.data());
     EXPECT_TRUE(retirement_end(&r, &state, score.data(), part));
     EXPECT_EQ(of_steps.view.image.depth, nullptr);

@@ -2,7 +2,6 @@
 // What a training run does when: learning rates, SH degree, dropout, and the settings of density control, each against
 // its schedule written out.
 #include "plan.h"
-#include "density.h"
 #include "density/density_scene.h"
 #include "trainer.h"
 #include <algorithm>
@@ -108,37 +107,31 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_settings options = density_settings_default();
     options.kind = DENSITY_ADAPTIVE;
     const density_settings a = density_settings_from(&options, &plain_data, 30000);
-    EXPECT_EQ(a.from, 500);
-    EXPECT_EQ(a.until, 15000);
-    EXPECT_EQ(a.every, 100);
-    EXPECT_EQ(a.adaptive.gradient_threshold, 2e-4);
-    EXPECT_EQ(a.adaptive.split_size, 0.01);
-    EXPECT_EQ(a.adaptive.most_size, 0.1);
-    EXPECT_EQ(a.adaptive.split_factor, 1.6);
-    EXPECT_EQ(a.least_opacity, 0.005);
-    EXPECT_EQ(a.adaptive.reset_every, 3000);
-    EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
-    EXPECT_EQ(a.extent, 2.5);
+    EXPECT_EQ(std::tie(a.from, a.until, a.every), std::make_tuple(500, 15000, 100));
+    EXPECT_EQ(std::tie(a.adaptive.gradient_threshold, a.adaptive.split_size, a.adaptive.most_size,
+                       a.adaptive.split_factor, a.least_opacity),
+              std::make_tuple(2e-4, 0.01, 0.1, 1.6, 0.005));
+    EXPECT_EQ(std::tie(a.adaptive.reset_every, a.adaptive.reset_opacity, a.extent),
+              std::make_tuple(3000, 0.01, 2.5));
     options.kind = DENSITY_MCMC;
     const density_settings m = density_settings_from(&options, &plain_data, 30000);
-    EXPECT_EQ(m.until, 25000);
-    EXPECT_EQ(m.most_gaussians, 300000);
-    EXPECT_EQ(m.mcmc.noise, 4 * 5e5); // published for extents of about 5
-    EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
-    EXPECT_EQ(m.mcmc.scale_weight, 2 * 0.01);
+    EXPECT_EQ(std::tie(m.until, m.most_gaussians), std::make_tuple(25000, 300000));
+    // The noise is published for extents of about 5.
+    EXPECT_EQ(std::tie(m.mcmc.noise, m.mcmc.opacity_weight, m.mcmc.scale_weight),
+              std::make_tuple(4 * 5e5, 0.01, 2 * 0.01));
     EXPECT_EQ(density_settings_from(&options, &plain_data, 7000).until, 5833);
     options.until = 123;
     EXPECT_EQ(density_settings_from(&options, &plain_data, 7000).until, 123);
 }
 
 TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
-    const training_choices choices = training_choices_default();
+    const training_settings choices = training_choices_default();
     target_view view = {};
     view.camera.width = view.camera.height = 100;
     for (double extent : {5.0, 0.05}) {
         const training_data data = {&view, 1, extent, 0, false};
         const training_settings s = training_settings_from(&choices, &data, 7000);
-        EXPECT_DOUBLE_EQ(s.weights.depth, extent / 5);
+        EXPECT_DOUBLE_EQ(s.weights[TERM_depth], extent / 5);
     }
 }
 

@@ -28,6 +28,17 @@ class alone {
     ranks *group = ranks_alone_open();
 };
 
+// What a scene (device) looks like; for image_close.
+inline image rendered(const gs_gaussians &scene, const gs_camera &camera, const float background[3]) {
+    frame f = {};
+    image picture = {};
+    fault why;
+    frame_render(&f, &scene, scene.sh_degree, &camera, background);
+    EXPECT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
+    frame_close(&f);
+    return picture;
+}
+
 // An observer of every step, which may set `end`, as a signal does.
 struct looking_on {
     using function = std::function<void(const training_state *, const training_report *, looking_on *)>;

@@ -207,71 +207,53 @@ TEST(ValidationViews, ScenesWhoseTrainingEndsTeachALastOne) {
 
 class Validation : public Program {
   protected:
-    outcome train(const std::vector<std::string> &more) {
-        std::vector<std::string> all =
-            words("train --holdout 0 --iterations 40 --seed 7 --batch 1 --retire 0.5 "
-                  "--schedule from=2,every=4,retire=4 --sh-degree 0");
-        all.insert(all.end(), {at("data"), "-o", at("scene.ply"), "--log", at("log")});
-        all.insert(all.end(), more.begin(), more.end());
-        return splat(all);
-    }
-    std::vector<json> lines() {
+    const std::string train =
+        "train @data -o @scene.ply --log @log --holdout 0 --iterations 40 --seed 7 --batch 1 "
+        "--retire 0.5 --schedule from=2,every=4,retire=4 --sh-degree 0 ";
+    std::vector<json> lines() const {
         std::vector<json> out;
         std::istringstream text(contents(at("log")));
-        for (std::string line; std::getline(text, line);) {
-            const json one(line);
-            if (one["event"].text() == "validation") out.push_back(one);
-        }
+        for (std::string line; std::getline(text, line);)
+            if (const json one(line); one["event"].text() == "validation") out.push_back(one);
         return out;
     }
 };
 
 TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
     write_colmap(at("data"), 30);
-    outcome run = train({"--validate", "2", "--report", at("report"), "--reproducible"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, "validation after iteration 30: PSNR ");
+    EXPECT_CONTAINS(done(train + "--validate 2 --report @report --reproducible").out,
+                    "validation after iteration 30: PSNR ");
     const std::vector<json> seen = lines();
     ASSERT_EQ(seen.size(), 15u); // every second of the 30 before 3/4
     EXPECT_EQ(seen.back()["iteration"].number(), 30);
     EXPECT_EQ(seen.back()["views"].number(), 2);
     EXPECT_LT(seen.front()["training_psnr"].number(), seen.back()["training_psnr"].number());
     EXPECT_NE(seen.back()["psnr"].number(), seen.back()["training_psnr"].number());
-    const std::string page = contents(at("report/index.html")), scene = contents(at("scene.ply"));
-    EXPECT_CONTAINS(page, R"("name": "validation")");
+    const std::string scene = contents(at("scene.ply"));
+    EXPECT_CONTAINS(contents(at("report/index.html")), R"("name": "validation")");
 
     // The same on ranks, and resumed.
-    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27"});
+    done(train + "--validate 2 --gpus 2 --reproducible --checkpoint-every 27");
     fs::rename(at("scene.ply.checkpoint"), at("saved"));
-    ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
     const std::vector<json> on_ranks = lines();
     ASSERT_EQ(on_ranks.size(), seen.size());
     for (size_t i = 0; i < seen.size(); i++)
         for (const char *key : {"psnr", "training_psnr"})
             EXPECT_EQ(on_ranks[i][key].number(), seen[i][key].number()) << i << " " << key;
-    run = train({"--validate", "2", "--reproducible", "--resume", at("saved")});
-    ASSERT_EQ(run.code, 0) << run.err;
+    done(train + "--validate 2 --reproducible --resume @saved");
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
-    EXPECT_EQ(train({"--validate", "1", "--reproducible", "--resume", at("saved")}).code, 1);
+    EXPECT_EQ(dsplat(train + "--validate 1 --reproducible --resume @saved").code, 1);
 }
 
 TEST_F(Validation, IsOffByDefaultAndRefusesWhatItCannotDo) {
     write_colmap(at("data"), 30);
-    outcome run = train({});
-    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(done(train).out.find("validation"), std::string::npos);
     EXPECT_EQ(lines().size(), 0u);
-    EXPECT_EQ(run.out.find("validation"), std::string::npos);
-    const std::pair<std::vector<std::string>, const char *> bad[] = {
-        {{"--validate", "3"}, "more than half of the 5 training views"},
-        {{"--validate", "some"}, "--validate some: must be a number"},
-        {{"--validate=-1"}, "--validate -1: must be a number"},
-        {{"--validate", "2", "--refine-poses"}, "--validate excludes --refine-poses"}};
-    for (const auto &b : bad) {
-        run = train(b.first);
-        EXPECT_NE(run.code, 0);
-        EXPECT_CONTAINS(run.err, b.second);
-    }
+    refuses({{train + "--validate 3", 1, "more than half of the 5 training views"},
+             {train + "--validate some", 2, "--validate some: must be a number"},
+             {train + "--validate=-1", 2, "--validate -1: must be a number"},
+             {train + "--validate 2 --refine-poses", 2, "--validate excludes --refine-poses"}});
 }
 
 } // namespace

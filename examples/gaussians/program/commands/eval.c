@@ -124,8 +124,8 @@ static double depth_error_of(evaluation *e, const target_view *view) {
     double error;
     if (!view->depth) return NAN;
     frame_render(&e->depth, &e->device, e->device.sh_degree, &view->camera, black);
-    frame_loss(&e->depth,
-               &(frame_target){.mask = view->mask, .depth = view->depth, .depth_result = e->result}, false);
+    gs_loss_image of = {.images.mask = view->mask, .depth_target = view->depth, .depth_result = e->result};
+    frame_loss(&e->depth, &of, false);
     device_download(&error, e->result, sizeof error);
     return error / mean_depth(view);
 }

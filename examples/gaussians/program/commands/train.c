@@ -78,7 +78,7 @@ static void print_cpu_time(const train_run *run) {
                  gaussians = each * of_gaussian * (double)(most > first ? most : first);
     const double minutes = pixels + gaussians,
                  factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
-    if (s->budget || minutes < 1) return;
+    if (s->budget > 0 || minutes < 1) return;
     printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
     if (minutes > wanted && gaussians < wanted && factor <= 64)
         printf("; about %g with --downscale %g", wanted, factor);
@@ -95,8 +95,8 @@ static void print_plan(const train_run *run, int ranks) {
     if (few) printf("           %s: one GPU may be faster (docs/gpus.md)\n", few);
     print_memory(run, ranks);
     if (!run->options->resume) print_start(run);
-    if (s->budget)
-        printf("plan       %g s", s->budget->seconds);
+    if (s->budget > 0)
+        printf("plan       %g s", s->budget);
     else
         printf("plan       %lld iteration%s", (long long)s->iterations, s->iterations == 1 ? "" : "s");
     printf(", %lld view%s per step, density control %s", (long long)s->batch, s->batch == 1 ? "" : "s",
@@ -247,10 +247,11 @@ static void after_size(void *context, int level, const refined_pose *poses) {
     record->settled[record->sizes++] = train_poses_difference(run, poses);
 }
 
-static bool start_poses(train_run *run, fault *why) {
+static bool start_poses(train_run *run, picture_cache *pictures, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
     const pose_levels levels = {.group = state->group,
+                                .pictures = pictures,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
                                 .steps = default_pose_steps(split->training, run->settings.iterations),
@@ -269,11 +270,12 @@ static bool start_poses(train_run *run, fault *why) {
     return done;
 }
 
-static bool start(train_run *run, const training_place *place, const gs_gaussians *host, fault *why) {
+static bool start(rank_run *r, const training_place *place, const gs_gaussians *host, fault *why) {
+    train_run *const run = r->run;
     if (!training_state_open_on(&run->state, place, host)) return fail(why, "%s", ranks_error(place->group));
     if (run->options->exposure && default_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
-    return !run->options->recipe.refine_poses || start_poses(run, why);
+    return !run->options->recipe.refine_poses || start_poses(run, r->cached ? &r->pictures : NULL, why);
 }
 
 static bool resume(train_run *run, const training_place *place, fault *why) {
@@ -474,7 +476,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     r->shown = (shown_views){
         .views = run->split.views, .pictures = r->cached ? &r->cache : NULL, .policy = run->settings.policy};
     memcpy(r->shown.background, run->options->recipe.background, sizeof r->shown.background);
-    return (run->options->resume ? resume(run, &place, why) : start(run, &place, host, why)) &&
+    return (run->options->resume ? resume(run, &place, why) : start(r, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);
 }
 

@@ -19,7 +19,7 @@ typedef struct train_options {
     rank_options ranks;
     const char *title; // of pages
     double memory;
-    training_choices recipe;                    // iterations: under a budget, of which they follow, 0
+    training_settings recipe;                   // iterations: under a budget, of which they follow, 0
     int reduce;                                 // index into blend_strategies
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses

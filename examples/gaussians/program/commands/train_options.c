@@ -103,7 +103,7 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION("perturb-poses", &o->perturb_poses,
                .help = "experiment: turn and move every training view by DEGREES,EXTENTS first"),
 #define WEIGHTS(name, ...)                                                                                   \
-    OPTION(#name "-weight", &o->recipe.weights.name, .minimum = 1e-6, .maximum = 1e6,                        \
+    OPTION(#name "-weight", &o->recipe.weights[TERM_##name], .minimum = 1e-6, .maximum = 1e6,                \
            .help = "weight of --" #name " in the loss at the start; a fixed part of it at the end"),
         LOSS_TERMS(WEIGHTS)
 #undef WEIGHTS

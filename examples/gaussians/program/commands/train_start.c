@@ -281,16 +281,14 @@ static bool prepare(train_run *run, fault *why) {
         return false;
     run->known.everywhere = run->random_start && !run->data.is_object;
     run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};
-    run->settings = o->budget ? budget_recipe_start(&run->budget)
-                              : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
+    run->settings = training_settings_start(&run->budget);
     if (o->memory > 0) run->settings.teachers = 0;
     run->key = checkpoint_settings("--", run->table, run->usual);
     run->default_key = checkpoint_settings("--", run->usual, NULL);
     if (!run->key || !run->default_key) return fail(why, "no memory for the options");
     run->checkpoint = (saver){.path = o->checkpoint,
                               .interval = o->checkpoint_every,
-                              .settings = run->key,
-                              .usual = run->default_key,
+                              .key = {.settings = run->key, .usual = run->default_key},
                               .views = run->split.views,
                               .view_count = run->split.training};
     return true;

@@ -462,18 +462,8 @@ static bool queue_backward(parts *s, own_part *part) {
 // ---- moments: from the parts to the homes of their Gaussians. Those that are 0 stay: most splats of a large scene are
 // hidden behind others
 
-// Of the sums of one splat.
-static int64_t record_bytes(const parts *s) {
-    return GS_SPLAT_GRAD_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
-}
-
 static int64_t packed_bytes(const parts *s) {
     return (s->absolute ? PACKED_WHOLE : PACKED) * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
-}
-
-// Of this rank's splats for all cameras: integers, or the moments themselves.
-static char *sums_of(const parts *s) {
-    return s->fixed ? s->buffers.sums.memory : s->buffers.splat_grad.memory;
 }
 
 // Packs the moments of a part for the homes of its splats.
@@ -519,15 +509,6 @@ static bool pack_moments(parts *s, int k) {
     return gather_numbers(s, told, numbers);
 }
 
-// Notes the cost of the rows of the rank's k-th part.
-static void learn_costs(parts *s, int rank, int k, const int64_t *pairs) {
-    const int p = part_at(s, rank, k);
-    if (p < 0 || !s->batch->pictures) return;
-    const image_part *const part = &s->out.parts[p];
-    row_costs_learn(&s->costs, s->batch->pictures[part->view], part->rows, pairs, tile_rows(s),
-                    (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE);
-}
-
 // Waits for the sizes, and sends the moments that pack_moments has packed.
 static bool send_moments(parts *s, int k) {
     const int count = s->count, own = s->rank, numbers = told_numbers(s);
@@ -542,7 +523,11 @@ static bool send_moments(parts *s, int k) {
         returned->at[r] = all, returned->count[r] = theirs[own + 1] - theirs[own];
         exchange.from[r] = (ranks_bytes){all * bytes, returned->count[r] * bytes};
         all += returned->count[r];
-        learn_costs(s, r, k, theirs + count + 1);
+        const int p = part_at(s, r, k);
+        if (p >= 0 && s->batch->pictures) // the cost of its rows
+            row_costs_learn(&s->costs, s->batch->pictures[s->out.parts[p].view], s->out.parts[p].rows,
+                            theirs + count + 1, tile_rows(s),
+                            (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE);
     }
     exchange.receive = reserve(s, &returned->memory, (size_t)(all * bytes));
     return exchange.receive && ranks_all_to_all(s->group, &exchange, s->travel);
@@ -554,6 +539,8 @@ static bool gather_moments(parts *s) {
     const ranks_reduction units = {s->buffers.units.memory,
                                    views * (int64_t)(sizeof(fixed_units) / sizeof(float)), RANKS_FLOAT,
                                    RANKS_MAX_OF};
+    // Of this rank's splats for all cameras: integers, or the moments themselves.
+    void *const sums = s->fixed ? s->buffers.sums.memory : s->buffers.splat_grad.memory;
     if (s->fixed && !reduce_in_travel(s, &units)) return false;
     await_travel(s);
     for (int k = 0; k < s->out.most; k++)
@@ -564,7 +551,7 @@ static bool gather_moments(parts *s) {
             const int p = part_at(s, r, k);
             if (p >= 0)
                 GS_CHECK(parts_add_packed(s->entries.index + s->begin[s->rank][p], packed, returned->count[r],
-                                          s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+                                          s->fixed, s->absolute != NULL, sums, s->stream));
         }
     if (s->fixed)
         GS_CHECK(parts_from_sums(s->buffers.sums.memory, s->buffers.units.memory, s->batch->gaussians.count,
@@ -586,7 +573,7 @@ static bool begin_sums(parts *s) {
     if (!s->fixed) return reserve_zeros(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad));
     struct gs_largest_values *const largest = reserve(s, &s->buffers.largest, views * sizeof *largest);
     if (!largest || !reserve(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad)) ||
-        !reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) ||
+        !reserve_zeros(s, &s->buffers.sums, splats * GS_SPLAT_GRAD_STRIDE * sizeof(int64_t)) ||
         !reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) ||
         !reserve_zeros(s, &s->buffers.row_sums, views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double)))
         return false;

@@ -31,10 +31,9 @@ typedef struct parts parts; // memory of a rank, which grows on demand; a progra
 typedef struct part_image {
     int32_t view; // of the batch
     int32_t width, height;
-    gs_rows rows; // of tiles
-    const float
-        *color;     // [GS_CHANNELS][height][width]; defined: the rows, and LOSS_HALO pixels above and below
-    float *d_color; // to be written: d loss / d color of the rows, as libgs_loss_rows does
+    gs_rows rows;       // of tiles
+    const float *color; // [GS_CHANNELS][height][width]: the rows, and LOSS_HALO pixels above and below
+    float *d_color;     // to be written: d loss / d color of the rows, as libgs_loss_rows does
 } part_image;
 
 typedef struct part_batch {

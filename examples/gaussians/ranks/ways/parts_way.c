@@ -11,9 +11,6 @@
 
 // ---- rows
 
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -36,7 +33,8 @@ static row_range parts_range(const ranks *group, int64_t all) {
 
 // The rows that two ranges have in common, as bytes of the first.
 static ranks_bytes common(row_range a, row_range b, int64_t bytes) {
-    const int64_t first = larger(a.first, b.first), end = smaller(a.first + a.count, b.first + b.count);
+    const int64_t first = a.first > b.first ? a.first : b.first,
+                  end = smaller(a.first + a.count, b.first + b.count);
     return end > first ? (ranks_bytes){(first - a.first) * bytes, (end - first) * bytes} : (ranks_bytes){0};
 }
 
@@ -198,61 +196,55 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
 
 // ---- rows that become copies of others
 
-// Copies for each rank, and from each: those of rank r are to[r] .. to[r + 1] - 1 and from[r] .. from[r + 1] - 1.
-static bool exchange_copies(ranks *group, const float *send, const int64_t *to, float *receive,
-                            const int64_t *from, int64_t bytes) {
-    ranks_exchange exchange = {.send = send, .receive = receive};
-    for (int r = 0; r < ranks_count(group); r++) {
-        exchange.to[r] = (ranks_bytes){to[r] * bytes, (to[r + 1] - to[r]) * bytes};
-        exchange.from[r] = (ranks_bytes){from[r] * bytes, (from[r + 1] - from[r]) * bytes};
-    }
-    return ranks_all_to_all(group, &exchange, NULL);
-}
-
-// For its time this takes 20 or 32 bytes per Gaussian of all ranks on each, which is less than parts_grow takes on each of up
-// to 14 ranks, and the parameters of each copy.
-static bool move_rows(training_state *state, row_moves *m) {
+// gs_refill. For its time this takes 20 or 32 bytes per Gaussian of all ranks on each, which is less than parts_grow takes on each
+// of up to 14 ranks, and the parameters of each copy.
+static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
     parts *const s = state->kept;
     ranks *const group = state->group;
     const part_vectors vectors = {state->gaussians, state->first_moment, state->second_moment};
     const gs_gaussians *const own = &vectors.gaussians;
     const size_t record = (size_t)parts_record(own) * sizeof(float), key = sizeof(uint32_t);
     const int count = ranks_count(group);
+    // Copies for each rank, and from each: those of rank r are given[r] .. given[r + 1] - 1 and taken[r] .. taken[r + 1] - 1.
     int64_t begin[2 * (RANKS_MAX + 1)];
     const int64_t *const given = begin, *const taken = begin + count + 1;
     const size_t begin_bytes = 2 * (size_t)(count + 1) * sizeof *begin;
     size_t bytes;
-    m->ranks = count, m->own = ranks_own(group);
-    for (int r = 0; r <= count; r++) m->begin[r] = begin_of(group, state->all, r);
-    GS_CHECK(parts_moves_bytes(m, &bytes));
-    m->workspace = device_buffer_reserve(&s->buffers.density_workspace, bytes + begin_bytes);
-    int64_t *const counted = (int64_t *)((char *)m->workspace + bytes);
+    row_moves m = {.splits = rules->density != NULL,
+                   .existing = rules->existing,
+                   .least_opacity = rules->least_opacity,
+                   .density = rules->density,
+                   .seed = rules->seed,
+                   .iteration = rules->iteration,
+                   .dead = rules->dead,
+                   .ranks = count,
+                   .own = ranks_own(group)};
+    for (int r = 0; r <= count; r++) m.begin[r] = begin_of(group, state->all, r);
+    GS_CHECK(parts_moves_bytes(&m, &bytes));
+    m.workspace = device_buffer_reserve(&s->buffers.density_workspace, bytes + begin_bytes);
+    int64_t *const counted = (int64_t *)((char *)m.workspace + bytes);
     uint32_t *const keys = device_buffer_reserve(&s->buffers.given, (size_t)own->count * key + 1);
     uint32_t *const of_all = device_buffer_reserve(&s->buffers.taken, (size_t)state->all * key + 1);
-    GS_CHECK(parts_move_keys(own, m, keys, NULL));
+    GS_CHECK(parts_move_keys(own, &m, keys, NULL));
     if (!parts_bring_rows(state, keys, (int64_t)key, (row_range){0, state->all}, true, of_all)) return false;
-    GS_CHECK(parts_choose(&vectors, m, of_all, counted, NULL));
+    GS_CHECK(parts_choose(&vectors, &m, of_all, counted, NULL));
     DEVICE_CHECK(cudaMemcpyAsync(begin, counted, begin_bytes, cudaMemcpyDeviceToHost, NULL));
     if (!ranks_wait(group, NULL)) return false; // also for who reads of_all
     float *const send = device_buffer_reserve(&s->buffers.given, (size_t)given[count] * record + 1);
     float *const receive = device_buffer_reserve(&s->buffers.taken, (size_t)taken[count] * record + 1);
-    GS_CHECK(parts_give(&vectors, m, send, NULL));
-    if (!exchange_copies(group, send, given, receive, taken, (int64_t)record)) return false;
-    GS_CHECK(parts_take(&vectors, m, receive, NULL));
+    GS_CHECK(parts_give(&vectors, &m, send, NULL));
+    ranks_exchange exchange = {.send = send, .receive = receive};
+    for (int r = 0; r < count; r++) {
+        const int64_t row = (int64_t)record;
+        exchange.to[r] = (ranks_bytes){given[r] * row, (given[r + 1] - given[r]) * row};
+        exchange.from[r] = (ranks_bytes){taken[r] * row, (taken[r + 1] - taken[r]) * row};
+    }
+    if (!ranks_all_to_all(group, &exchange, NULL)) return false;
+    GS_CHECK(parts_take(&vectors, &m, receive, NULL));
     if (!ranks_wait(group, NULL)) return false;
     device_buffer *const done[] = {&s->buffers.density_workspace, &s->buffers.given, &s->buffers.taken};
     for (size_t k = 0; k < sizeof done / sizeof *done; k++) device_buffer_close(done[k]);
     return true;
-}
-
-static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
-    return move_rows(state, &(row_moves){.splits = rules->density != NULL,
-                                         .existing = rules->existing,
-                                         .least_opacity = rules->least_opacity,
-                                         .density = rules->density,
-                                         .seed = rules->seed,
-                                         .iteration = rules->iteration,
-                                         .dead = rules->dead});
 }
 
 // ---- pictures and quality: all ranks render a view, and each gets the whole image

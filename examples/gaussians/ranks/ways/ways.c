@@ -35,18 +35,16 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
     return of->count * rank / ranks_count(t->group);
 }
 
-static bool render_own(trainer *t, const step_views *own) {
-    const gs_view *const all = &t->one.all;
-    const int64_t before = own->before * all->gaussians.count;
-    frame *const f = &t->one.f;
-    f->projected = all->splats + before;
-    f->given_splat_grad = (gs_splat_grad *)t->one.splat_grad.memory + before;
-    if (own->count == 0) { // the clock reads all marks of a step
-        for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(f->clock, s);
+static bool render_own(trainer *t, const step_views *of) {
+    const int rank = ranks_own(t->group);
+    const int32_t first = first_view(t, of, rank), count = first_view(t, of, rank + 1) - first;
+    frame_own_part(t, first);
+    if (count == 0) { // the clock reads all marks of a step
+        for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(t->one.f.clock, s);
         return true;
     }
-    if (!frame_queue_loss(t, own, &all->gaussians)) return false;
-    if (!own->only_loss) frame_queue_backward(t, own);
+    if (!frame_queue_loss(t, of, first, count, &t->one.all.gaussians)) return false;
+    if (!of->only_loss) frame_queue_backward(t, of->screen);
     return true;
 }
 
@@ -70,8 +68,6 @@ static bool exchange_moments(trainer *t, const step_views *of) {
 }
 
 static bool gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    const int rank = ranks_own(t->group);
-    const step_views own = step_views_of(of, first_view(t, of, rank), first_view(t, of, rank + 1));
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const sums = frame_exposure_sums(t);
     const bool exposes = t->state->exposures > 0;
@@ -79,7 +75,7 @@ static bool gradient(trainer *t, const step_views *of, const gs_view **view, con
     t->one.f.with_depth = trainer_weigh(t, of);
     if (exposes) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
     frame_project_all(t, of, &gaussians);
-    if (!render_own(t, &own)) return false;
+    if (!render_own(t, of)) return false;
     // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
     const ranks_reduction sum = {sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
     if (exposes && !ranks_all_reduce(t->group, &sum, NULL)) return false;
@@ -122,7 +118,7 @@ static bool agree(trainer *t) {
 // The first exchange takes 0.5 s of two H200s and 1.4 s of four. Seconds beside one GPU's: 1.0 and 1.5 times for 4,000 views,
 // 0.9 and 1.15 for 7,000, 0.8 and 0.7 for 12,000.
 static const char *few_for_whole(const training_settings *settings, int ranks) {
-    return !settings->budget && settings->iterations < 2500 * ranks ? "short for several GPUs" : NULL;
+    return settings->budget <= 0 && settings->iterations < 2500 * ranks ? "short for several GPUs" : NULL;
 }
 
 const training_way whole_way = {.about = "each has the whole scene and renders some of a step's views",

@@ -2,7 +2,7 @@
 // Training on several GPUs, from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
 // hosts, what is said of held-out views; and the start by stereo. Ranks of processes use fake_nccl.c, so only simt has them.
 #include "program_run.h"
-#include "density.h"
+#include "plan.h"
 #include "ways.h"
 #include <algorithm>
 #include <csignal>
