@@ -16,6 +16,9 @@
 // With a clock of your own take next = tune_choose(&t) before each launch, and after it, or later when the time is
 // known, call tune_report(&t, next.ticket, milliseconds, work).
 //
+// What it chooses: mostly threshold 0, which sums every group of two lanes and more. A higher one gained at most 5% in
+// the 16 cells of docs/benchmarks/library.md. Plain atomics win where no lanes share an address.
+//
 // Reports may come many launches later, in any order, or never. Launches differ (another view, more primitives), so
 // times are compared per unit of `work`, a number from the caller to which the time is about proportional.
 //
