@@ -6,17 +6,10 @@
 #include "run_program.h"
 #include "images/image.h"
 #include "scene.h"
-#include <gtest/gtest.h>
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <random>
-#include <sstream>
 #include <utility>
 
 using namespace std::string_literals;

@@ -3,7 +3,6 @@
 #include "program_run.h"
 #include "camera.h"
 #include "commands/cameras.h"
-#include "images/image.h"
 #include <set>
 
 namespace {

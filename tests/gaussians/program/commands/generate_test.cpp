@@ -2,7 +2,6 @@
 // dsplat generate: the data is what our loader reads, and shows the scene that is written beside it.
 #include "program_run.h"
 #include "dataset.h"
-#include <algorithm>
 
 namespace {
 
@@ -66,7 +65,7 @@ TEST_F(Generate, IsTheSceneOfEarlierVersions) {
     const auto expect_mean = [&](const float *values, int width, int first, double expected) {
         double sum = 0;
         for (int64_t i = 0; i < scene.count; i++) sum += double(values[width * i + first]);
-        EXPECT_NEAR(sum / double(scene.count), expected, 1e-4) << width << " " << first;
+        EXPECT_NEAR(sum / double(scene.count), expected, 1e-4);
     };
     const double position[] = {0.00575259, 0.00525749, -0.26704586},
                  color[] = {-0.46272573, -0.51400427, -0.75245322};

@@ -4,11 +4,7 @@
 #include "program_run.h"
 #include "plan.h"
 #include "ways.h"
-#include <algorithm>
 #include <csignal>
-#include <cmath>
-#include <cstdlib>
-#include <map>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -292,7 +288,7 @@ TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
     const auto resumed = [&](const char *name) { return train(2, splitting + " --resume @" + name); };
     refuses({{resumed("saved7"), 1, "saved7: truncated or damaged"},
              {resumed("saved.a0"), 1,
-              "saved.a0: a part of a checkpoint that an earlier dsplat wrote on several GPUs"},
+              "saved.a0: not a checkpoint of dsplat train"},
              {resumed("nothing"), 1, "nothing: cannot open"},
              {resumed("saved5"), 1, "written by a run with --seed 5; this run has --seed 7"}});
 }

@@ -2,8 +2,8 @@
 // The table of options of dsplat train: which of them --resume may change.
 #include "commands/train.h"
 #include "checkpoint.h"
+#include "scene.h"
 #include <gtest/gtest.h>
-#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -31,27 +31,13 @@ struct table {
 
 // Another value than the default.
 void change(const option_spec &option) {
-    switch (option.kind) {
-    case OPTION_FLAG:
-        *static_cast<bool *>(option.value) = !*static_cast<bool *>(option.value);
-        break;
-    case OPTION_INT:
-        ++*static_cast<int64_t *>(option.value);
-        break;
-    case OPTION_REAL:
-        *static_cast<double *>(option.value) += 0.125;
-        break;
-    case OPTION_TEXT:
-        *static_cast<const char **>(option.value) = "something else";
-        break;
-    case OPTION_CHOICE: {
-        int *choice = static_cast<int *>(option.value);
-        *choice = *choice == 0 ? 1 : 0;
-        break;
-    }
-    case OPTION_END:
-        break;
-    }
+    bool *const flag = static_cast<bool *>(option.value);
+    int *const choice = static_cast<int *>(option.value);
+    if (option.kind == OPTION_FLAG) *flag = !*flag;
+    if (option.kind == OPTION_INT) ++*static_cast<int64_t *>(option.value);
+    if (option.kind == OPTION_REAL) *static_cast<double *>(option.value) += 0.125;
+    if (option.kind == OPTION_TEXT) *static_cast<const char **>(option.value) = "something else";
+    if (option.kind == OPTION_CHOICE) *choice = *choice == 0;
 }
 
 TEST(TrainOptions, ACheckpointRecordsExactlyThoseThatDecideTheIterations) {
@@ -63,6 +49,7 @@ TEST(TrainOptions, ACheckpointRecordsExactlyThoseThatDecideTheIterations) {
         const option_spec &option = changed.rows[i];
         ASSERT_NE(option.kind, OPTION_END) << i;
         const std::string name = option.name;
+        ASSERT_TRUE(option.help && option.value && option.minimum <= option.maximum) << name;
         EXPECT_TRUE(names.insert(name).second) << name << " occurs twice";
         const bool is_free = free_names.count(name);
         EXPECT_EQ(option.free_on_resume, is_free) << name;
@@ -74,13 +61,22 @@ TEST(TrainOptions, ACheckpointRecordsExactlyThoseThatDecideTheIterations) {
     for (const std::string &name : free_names) EXPECT_TRUE(names.count(name)) << name;
 }
 
-TEST(TrainOptions, DescribeEveryOption) {
-    const table t;
-    for (int i = 0; i < t.list.count; i++) {
-        ASSERT_NE(t.rows[i].help, nullptr) << t.rows[i].name;
-        ASSERT_NE(t.rows[i].value, nullptr) << t.rows[i].name;
-        EXPECT_LE(t.rows[i].minimum, t.rows[i].maximum) << t.rows[i].name;
-    }
+TEST(TrainStart, ASmallSceneHasPointsFromAllOfThem) {
+    float points[7][3];
+    uint8_t colors[7][3] = {};
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 3; k++) points[i][k] = float((i + 1) * (k + 1));
+    const train_options options = train_options_default();
+    train_run run = {};
+    run.options = &options;
+    run.known.extent = 1;
+    run.data.points = points, run.data.colors = colors, run.data.point_count = 7;
+    gs_gaussians scene;
+    fault why;
+    ASSERT_TRUE(train_start_small(&run, 3, &scene, &why)) << why.text;
+    ASSERT_EQ(scene.count, 3);
+    for (int i = 0; i < 9; i++) EXPECT_EQ(scene.mean[i], points[3 * (i / 3)][i % 3]) << i;
+    scene_close(&scene);
 }
 
 } // namespace train_options_test

@@ -7,7 +7,6 @@
 #include "camera.h"
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it.
 #include "live/exported_page.h"
-#include "live/page.h"
 #include <set>
 
 namespace {

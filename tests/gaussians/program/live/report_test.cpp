@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat train --report: the page of dsplat export, with the curves and the held-out views of the run.
 #include "live/exported_page.h"
-#include <algorithm>
 
 namespace {
 

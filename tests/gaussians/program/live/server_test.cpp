@@ -3,7 +3,6 @@
 #include "live/page_client.h"
 #include "live/server.h"
 #include <chrono>
-#include <csignal>
 
 namespace {
 

@@ -5,7 +5,6 @@
 #include "record/run_log.h"
 #include "distwar_gs.h"
 #include <chrono>
-#include <map>
 #include <sys/stat.h>
 #include <thread>
 
