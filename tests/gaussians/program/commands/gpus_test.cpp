@@ -287,8 +287,7 @@ TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
         << "SPLATROW" + std::string(1000, '\0'); // what earlier versions wrote on several GPUs
     const auto resumed = [&](const char *name) { return train(2, splitting + " --resume @" + name); };
     refuses({{resumed("saved7"), 1, "saved7: truncated or damaged"},
-             {resumed("saved.a0"), 1,
-              "saved.a0: not a checkpoint of dsplat train"},
+             {resumed("saved.a0"), 1, "saved.a0: not a checkpoint of dsplat train"},
              {resumed("nothing"), 1, "nothing: cannot open"},
              {resumed("saved5"), 1, "written by a run with --seed 5; this run has --seed 7"}});
 }
