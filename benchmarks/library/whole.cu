@@ -170,7 +170,7 @@ struct bench {
     }
 
     template <int PartK>
-    void reduce_by_key(const problem &p) {
+    void reduce_by_key() {
         using record = row<PartK, float>;
         size_t bytes = temporary_bytes;
         int bits = 0;
@@ -218,7 +218,7 @@ struct bench {
                                                              reinterpret_cast<unsigned *>(table), p.bins + 1,
                                                              0, p.bins, int(ADDS)));
         else
-            with_K(p.K, [&](auto known) { reduce_by_key<decltype(known)::value>(p); });
+            with_K(p.K, [&](auto known) { reduce_by_key<decltype(known)::value>(); });
     }
 
     // The sums are those of plain atomics: exact, as all values are small whole numbers.
