@@ -41,8 +41,8 @@ static void on_message(j_common_ptr common, int level) {
     // Where bits of a row are missing too, libjpeg says so in another warning.
     jpeg_trap *const trap = (jpeg_trap *)common->err;
     trap->ended |= code == JWRN_JPEG_EOF;
-    trap->mended |= code == JWRN_JPEG_EOF || code == JWRN_NOT_SEQUENTIAL;
     if (code != JWRN_JPEG_EOF && code != JWRN_NOT_SEQUENTIAL) on_error(common);
+    trap->mended = true;
 }
 
 // Whether all scans of a file that has ended early were there: of sequential ones with several nobody knows.
@@ -69,10 +69,8 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
     jpeg_create_decompress(jpeg);
     jpeg_stdio_src(jpeg, trap->file->stream);
     jpeg_read_header(jpeg, TRUE);
-    if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK) {
-        fail(trap->why, "%s: a CMYK picture; only RGB and gray can be read", trap->file->path);
-        return false;
-    }
+    if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK)
+        return fail(trap->why, "%s: a CMYK picture; only RGB and gray can be read", trap->file->path);
     jpeg->out_color_space = JCS_RGB;
     if (!image_open_for(trap->file, block_count(jpeg), BLOCKS_PER_BYTE, (int)jpeg->image_width,
                         (int)jpeg->image_height, 3, out, trap->why))
@@ -94,7 +92,8 @@ bool image_decode_jpeg(input_file *file, void *out, fault *why) {
     struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
     trap.base.error_exit = on_error;
     trap.base.emit_message = on_message;
-    const bool ok = decode(&jpeg, &trap, out);
+    const bool ok =
+        decode(&jpeg, &trap, out) && input_file_check(file, "JPEG", why); // to libjpeg a fault is an end
     jpeg_destroy_decompress(&jpeg);
     ((image *)out)->mended = ok && trap.mended;
     return ok;

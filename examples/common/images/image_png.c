@@ -85,7 +85,8 @@ static bool read_plane(png_structp png, png_infop info, png_source *source, void
 // A function of its own: after longjmp the clean-up must not read local variables of the function that called
 // setjmp.
 static bool decode(png_structp png, png_infop info, png_source *source, png_reader *read, void *out) {
-    if (setjmp(png_jmpbuf(png))) return source->whole && source->mended && (*source->mended = true);
+    if (setjmp(png_jmpbuf(png))) // what lies behind the rows is damaged or missing, but could be read
+        return source->whole && source->mended && !ferror(source->file->stream) && (*source->mended = true);
     png_set_read_fn(png, source, on_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
