@@ -87,7 +87,8 @@ static bool judge(const reading *r, int status, fault *why) {
     if (is_stopped(r->program)) return fail(why, "%s is stopped by a signal", argv[0]);
     if (code < 0)
         return fail(why, "%s %s was killed by signal %d: %s", argv[0], what, WTERMSIG(status), r->last);
-    if (code == NOT_INSTALLED) return fail(why, "%s is not installed: %s", argv[0], r->program->install);
+    if (code == NOT_INSTALLED && !*r->last)
+        return fail(why, "%s is not installed: %s", argv[0], r->program->install);
     return fail(why, "%s %s ended with code %d: %s", argv[0], what, code, r->last);
 }
 

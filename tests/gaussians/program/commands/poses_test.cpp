@@ -144,6 +144,8 @@ TEST_F(Poses, FailuresLeaveNothing) {
     expect_refused("@photos" + to, "the places of the 5 photographs cannot be found: they show too little");
     set("MODELS", "bad");
     expect_refused("@photos" + to, "cameras.bin: truncated");
+    std::ofstream(at("bin/colmap")) << "#!/bin/sh\necho error while loading shared libraries\nexit 127\n";
+    expect_refused("@photos" + to, "ended with code 127: error while loading shared libraries");
     fs::permissions(at("bin/colmap"), fs::perms::owner_read);
     expect_refused("@photos" + to,
                    "colmap feature_extractor ended with code 126: cannot start: Permission denied");
