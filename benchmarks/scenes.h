@@ -9,8 +9,8 @@ C_LINKAGE_BEGIN
 
 typedef enum scene_kind {
     // Many small ones: `count` copies at a third of the size, each moved along its axes by normal random numbers times
-    // the original's size. All Gaussians are copied equally often; which are copied once more where count is no
-    // multiple of their number is drawn.
+    // the original's size. All Gaussians are copied equally often; the rest of the division of count by their number is
+    // drawn.
     SCENE_MANY,
     // Few huge ones: `count` drawn copies, round, of standard deviation 0.4 times the distance from the camera, and of
     // opacity 0.12, so that in front of it each reaches over a quarter of its picture.

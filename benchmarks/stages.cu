@@ -174,7 +174,7 @@ struct bench {
         for (float &value : image_gradient) value = float(2 * random_unit(&random) - 1);
         frames.resize(cameras.size());
         for (size_t v = 0; v < frames.size(); v++) {
-            frames[v].screen = SCREEN_SIGNED; // a stage does what others' do
+            frames[v].screen = SCREEN_SIGNED; // as other rasterisers: no absolute sums
             forward(v);
             frame_set_gradient(&frames[v], image_gradient.data());
         }
@@ -238,7 +238,7 @@ struct bench {
         return host_copy<float>(splat_grad, size_t(gaussians.count) * GS_SPLAT_GRAD_STRIDE);
     }
 
-    // What the first strategy adds, by the norm. A floor's sums are wrong; those of a clamp are compared in tests/.
+    // Compares with the first strategy's moments, by the norm; not a floor's, which are wrong, nor a clamp's (tests/).
     bool is_right(int w, int threshold) {
         run(0, w, threshold);
         return w >= DISTWAR_STRATEGY_COUNT || relative_error(moments_now(), expected) <= 1e-4;

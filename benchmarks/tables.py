@@ -171,7 +171,7 @@ class Measured:
                          {at: ms(times.get((way, at))) for at in thresholds})
 
     def stalls(self):
-        """Of profile-WORKLOAD-WAY.csv: the last launch. Reasons of at least half a cycle an instruction."""
+        """Reads profile-WORKLOAD-WAY.csv: the last launch. Reasons of at least half a cycle an instruction."""
         kernels = {}
         for name, lines in self.kernels.items():
             if len(lines) < 3:
@@ -193,7 +193,7 @@ class Measured:
     # ---- the library
 
     def library(self):
-        """Of `aggregate`, in 10^9 adds per second. 0 active lanes: 1 to 32, equally often."""
+        """Reads the runs of `aggregate`, in 10^9 adds per second. 0 active lanes: 1 to 32, equally often."""
         runs, chosen = {}, {}
         for (way, *axes), run, *_ in self.matching(
                 r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+)/threshold:(\d+)"):
@@ -225,7 +225,7 @@ class Measured:
                 self.put("library/summary", {"call": way, "rival": rival, "K": K}, cells)
 
     def whole(self):
-        """Of `whole`, in 10^9 adds per second."""
+        """Reads the runs of `whole`, in 10^9 adds per second."""
         runs = {}
         for (problem, way, *axes), run, *_ in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)"):
             K, bins, exponent = map(int, axes)
@@ -235,7 +235,7 @@ class Measured:
             self.put(table, {"bins, exponent" if "histogram" in table else "K, rows, exponent": place}, cells)
 
     def user_kernels(self):
-        """Of `user_kernels`: microseconds of `plain`, and for the others that time over theirs."""
+        """Reads the runs of `user_kernels`: microseconds of `plain`, and for the others that time over theirs."""
         times = collections.defaultdict(dict)
         for (kernel, data, way), run, *_ in self.matching(r"(hash_grid/F\d|\w+)[/_](\w+)/(\w+)"):
             times[kernel.replace("/", " "), data.replace("_", " ")][way] = run["median"]["real_time"]
@@ -247,7 +247,7 @@ class Measured:
     # ---- the logs of dsplat train and the reports of dsplat finish
 
     def training(self):
-        """Of training.sh: logs PART-SCENE-...-SEED.jsonl."""
+        """Reads the logs of training.sh, PART-SCENE-...-SEED.jsonl."""
         groups, changes = collections.defaultdict(list), collections.defaultdict(dict) # by seed; of the ablation
         equal = collections.defaultdict(dict) # PSNR after equal times
         for name, events in sorted(self.logs.items()):
@@ -302,7 +302,7 @@ class Measured:
                      {f"PSNR, dB, {way}": cell for way, cell in sorted(cells.items())})
 
     def levenberg_marquardt(self):
-        """Of finish.sh: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json: what each came to."""
+        """Reads what finish.sh leaves: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json: what each came to."""
         rows, batches = [], {}
         for name, events in self.logs.items():
             if name.startswith("adam-"):

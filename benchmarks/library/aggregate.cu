@@ -230,7 +230,7 @@ kernel kernel_of(axes::method m, std::integer_sequence<int, M...>) {
     static const kernel all[] = {aggregate<run_by(M), K>...};
     return all[m];
 }
-// NULL if this CUB lacks the rival.
+// The kernel of a method; NULL if this version of CUB lacks what it calls.
 template <int K>
 kernel kernel_of(axes::method m, int threshold) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
@@ -315,7 +315,7 @@ bool is_right(bench &b, shape s) {
     return sums_of(s) == sums_of(plain);
 }
 
-// Lets the tuner choose among all thresholds while the kernel runs. The threshold it settled on.
+// Lets the tuner choose among all thresholds while the kernel runs. Returns the one that it settles on, -1: none.
 int tuned_threshold(bench &b, shape s) {
     std::vector<tune_candidate> candidates;
     for (const int threshold : axes::thresholds) candidates.push_back({axes::tree, threshold});
@@ -348,7 +348,7 @@ void measure(benchmark::State &state, bench &b, const shape &s) {
     if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
 }
 
-// Shapes with the same inputs follow one another.
+// Adds shapes with the same inputs one after another, so that inputs are made once.
 void register_all() {
     if (!HAS_WARP_REDUCE_BATCHED)
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
@@ -367,7 +367,7 @@ void register_all() {
                                 "/active:" + std::to_string(active) + "/keys:" + std::to_string(keys) +
                                 "/K:" + std::to_string(K) + "/targets:" + std::to_string(targets) +
                                 "/threshold:" + std::to_string(threshold);
-                            const auto run = std::make_shared<shape>(s); // its check sets what is open
+                            const auto run = std::make_shared<shape>(s); // its check sets the calls of a launch
                             register_run(
                                 name, REPETITIONS, [run] { return prepare(b, *run); },
                                 [run](benchmark::State &state) { measure(state, b, *run); });
@@ -377,7 +377,7 @@ void register_all() {
 } // namespace
 
 int main(int argc, char **argv) {
-    std::string filter = std::string("--benchmark_filter=") + axes::default_filter; // a later one counts
+    std::string filter = std::string("--benchmark_filter=") + axes::default_filter; // a later option replaces it
     std::vector<char *> arguments = {argv[0], &filter[0]};
     arguments.insert(arguments.end(), argv + 1, argv + argc + 1); // with the NULL at their end
     return run_benchmarks(argc + 1, arguments.data(), register_all);

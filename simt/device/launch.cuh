@@ -37,7 +37,7 @@ cudaError_t launch_in_turn(cudaStream_t stream, dim3 grid, dim3 block, void (*ke
 // Lets the blocks of the next kernel start, if that is launched in turn, once all blocks of this one have called it.
 using distwar::detail::let_next_start;
 
-// let_next_start(), then waits until the kernel before has ended and its writes are visible. By all threads, before
+// Calls let_next_start(), then waits until the kernel before has ended and its writes are visible. By all threads, before
 // they read or write global memory.
 __device__ inline void in_turn() {
     let_next_start();

@@ -142,7 +142,7 @@ bool Block::promises_kept(const Lane &lane, unsigned mask) {
         for (unsigned i = 0; i < lanes[l].promises; i++) {
             const Promise &mine = lanes[l].promise[i];
             if (!mine.text) continue;
-            // With the first lane; for equal keys with all lanes below.
+            // Compared with the first lane's, for equal keys with those of all lanes below.
             for_each_lane(mine.among_equal_keys ? mask & ((1u << l) - 1) : 1u << first, [&](unsigned other) {
                 for (unsigned j = 0; kept && j < lanes[other].promises; j++) {
                     const Promise &its = lanes[other].promise[j];

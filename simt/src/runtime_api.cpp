@@ -23,7 +23,7 @@ using simt::note;
 struct Error_text {
     const char *name, *text;
 };
-// As CUDA says it, of numbers that are no error too.
+// CUDA's own text, also for numbers that are no error.
 static Error_text text_of(cudaError_t error) {
     switch (error) {
 #define SIMT_TEXT(name, number, text)                                                                        \

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "derivative.h"
-#include "reference.h"
+#include "held.h"
 
 #include <algorithm>
 #include <array>

@@ -24,6 +24,8 @@ class Base {
   public:
     explicit Base(const Case &c)
         : scene(reference_scene_seen_by(c.model, c.seed, c.count, c.stored, c.width, c.height)),
+          image(reference_image_create(c.width, c.height)),
+          gradients(reference_gaussians_create(c.count, c.stored)),
           alpha_weight(random_weights(static_cast<size_t>(c.width * c.height), 7)),
           depth_weight(random_weights(static_cast<size_t>(c.width * c.height), 8)) {
         for (double &w : alpha_weight) w /= c.width * c.height;
@@ -35,20 +37,11 @@ class Base {
         problem.normalize_depth = c.normalize_depth;
         problem.inverse_depth = c.inverse_depth;
         std::copy_n(scene.background, 3, problem.background);
-        outputs.image = reference_image_create(c.width, c.height);
-        outputs.gradients = reference_gaussians_create(c.count, c.stored);
-        reference_gaussians_extend(&outputs.gradients, c.color, c.covariance);
+        reference_gaussians_extend(&gradients, c.color, c.covariance);
+        outputs.image = image, outputs.gradients = gradients;
         outputs.camera_gradient = &camera_gradient;
         reference_pipeline(&problem, nullptr, &decisions, &outputs);
     }
-    ~Base() {
-        reference_decisions_destroy(&decisions);
-        reference_image_destroy(&outputs.image);
-        reference_gaussians_destroy(&outputs.gradients);
-        reference_scene_destroy(&scene);
-    }
-    Base(const Base &) = delete;
-    Base &operator=(const Base &) = delete;
 
     // The objective at the scene's present values, with the base point's decisions.
     double held_objective() const {
@@ -57,11 +50,13 @@ class Base {
         return value.objective;
     }
 
-    reference_scene scene;
+    held_scene scene;
+    held_image image;
+    held_gaussians gradients;
     std::vector<double> alpha_weight, depth_weight;
     reference_camera_gradient camera_gradient = {};
     reference_problem problem{};
-    reference_decisions decisions{};
+    held_decisions decisions;
     reference_outputs outputs{};
 };
 

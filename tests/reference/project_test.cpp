@@ -57,12 +57,12 @@ class ProjectAdjoint : public testing::TestWithParam<Form> {};
 // Every kind of Gaussian by itself: sums over many would hide one that is wrong.
 TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
     const auto [stored, used, color, covariance, scale_modifier, antialias, model] = GetParam();
-    reference_scene scene = reference_scene_seen_by(model, 11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    held_scene scene = reference_scene_seen_by(model, 11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
     reference_gaussians &gaussians = scene.gaussians;
-    reference_gaussians gradients = reference_gaussians_create(gaussians.count, stored);
+    held_gaussians gradients = reference_gaussians_create(gaussians.count, stored);
     reference_gaussians_extend(&gradients, color, covariance);
     std::fill_n(gradients.mean, reference_gaussians_values(&gradients), NAN);
     std::map<std::pair<reference_kind, std::string>, GroupError> errors;
@@ -125,8 +125,6 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
         EXPECT_EQ(errors.count({kind, "mean"}), 1u) << kind;
     for (const auto &[of, error] : errors)
         EXPECT_LE(error.relative(), max_gradient_error) << of.second << " of kind " << of.first;
-    reference_gaussians_destroy(&gradients);
-    reference_scene_destroy(&scene);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -154,7 +152,7 @@ std::array<double, 3> turn(const double *q, std::array<double, 3> v) {
 // Linearised by finite differences of the mean's pixel.
 TEST(Project, CovarianceIsTheAxesThroughTheLinearisedCamera) {
     for (const int model : {GS_PINHOLE, GS_FISHEYE, GS_ORTHO}) {
-        reference_scene scene = reference_scene_seen_by(model, 14, 2 * REFERENCE_KIND_CYCLE, 0, 60, 40);
+        held_scene scene = reference_scene_seen_by(model, 14, 2 * REFERENCE_KIND_CYCLE, 0, 60, 40);
         int checked = 0;
         for (int64_t i = 0; i < scene.gaussians.count; i++) {
             reference_splat splat;
@@ -187,13 +185,12 @@ TEST(Project, CovarianceIsTheAxesThroughTheLinearisedCamera) {
             checked++;
         }
         EXPECT_GT(checked, 30);
-        reference_scene_destroy(&scene);
     }
 }
 
 // A pinhole's pixel, and a fisheye's: Kannala and Brandt 2006.
 TEST(Project, APixelIsWhatTheFormulaSays) {
-    reference_gaussians one = reference_gaussians_create(1, 0);
+    held_gaussians one = reference_gaussians_create(1, 0);
     const double distortion[4] = {0.02, -0.003, 2e-4, -1e-5};
     reference_camera camera = {90, 70, 31, 28, 40, 37, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2, GS_FISHEYE, {}};
     std::copy_n(distortion, 4, camera.distortion);
@@ -217,11 +214,10 @@ TEST(Project, APixelIsWhatTheFormulaSays) {
             EXPECT_NEAR(splat.mean[0], 40 + 31 * one.mean[0] / one.mean[2], 1e-9) << degrees;
             EXPECT_NEAR(splat.mean[1], 37 + 28 * one.mean[1] / one.mean[2], 1e-9) << degrees;
         }
-    reference_gaussians_destroy(&one);
 }
 
 TEST(Project, MarginsAndClampsFollowTheirThresholds) {
-    reference_scene scene = reference_scene_create(15, 8 * REFERENCE_KIND_CYCLE, 1, 60, 40);
+    held_scene scene = reference_scene_create(15, 8 * REFERENCE_KIND_CYCLE, 1, 60, 40);
     const reference_camera &camera = scene.camera;
     for (int64_t i = 0; i < scene.gaussians.count; i++) {
         reference_splat splat;
@@ -240,7 +236,6 @@ TEST(Project, MarginsAndClampsFollowTheirThresholds) {
         for (int channel = 0; channel < 3; channel++)
             EXPECT_EQ(splat.decisions.color_positive[channel] != 0, splat.color[channel] > 0);
     }
-    reference_scene_destroy(&scene);
 }
 
 TEST(SphericalHarmonics, AreOrthonormal) {

@@ -22,11 +22,10 @@ std::vector<double> numbers_of(const reference_scene &scene) {
 }
 
 TEST(RandomScene, IsExactInFloat) {
-    reference_scene scene = reference_scene_create(61, REFERENCE_KIND_CYCLE - 1, 3, 41, 23); // all finite
+    held_scene scene = reference_scene_create(61, REFERENCE_KIND_CYCLE - 1, 3, 41, 23); // all finite
     scene.gaussians.scale_modifier = 0.75;
     reference_scene_precompute(&scene, 1, 1);
     for (const double value : numbers_of(scene)) ASSERT_EQ(value, static_cast<float>(value));
-    reference_scene_destroy(&scene);
 }
 
 uint64_t fingerprint(const reference_scene &scene) {
@@ -40,12 +39,10 @@ uint64_t fingerprint(const reference_scene &scene) {
 }
 
 TEST(RandomScene, IsTheSameOnEveryMachine) {
-    reference_scene scene = reference_scene_create(62, 100, 2, 33, 47),
-                    other = reference_scene_create(63, 100, 2, 33, 47);
+    held_scene scene = reference_scene_create(62, 100, 2, 33, 47),
+               other = reference_scene_create(63, 100, 2, 33, 47);
     EXPECT_EQ(fingerprint(scene), 1325427270647002885u);
     EXPECT_NE(fingerprint(scene), fingerprint(other));
-    reference_scene_destroy(&scene);
-    reference_scene_destroy(&other);
 }
 
 TEST(RandomScene, HasEveryKindInEveryCycle) {

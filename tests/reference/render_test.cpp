@@ -15,16 +15,9 @@ class Projected {
         for (int64_t i = 0; i < count; i++)
             reference_project(&scene.gaussians, i, 1, &scene.camera, nullptr,
                               &splats[static_cast<size_t>(i)]);
-        ranges = reference_bin(splats.data(), count, width, height);
+        ranges = held_lists(reference_bin(splats.data(), count, width, height));
         tape.resize(static_cast<size_t>(ranges.isects) * REFERENCE_TILE_PIXELS);
     }
-    ~Projected() {
-        reference_lists_destroy(&ranges);
-        reference_image_destroy(&image);
-        reference_scene_destroy(&scene);
-    }
-    Projected(const Projected &) = delete;
-    Projected &operator=(const Projected &) = delete;
 
     size_t pixels() const { return static_cast<size_t>(width) * static_cast<size_t>(height); }
     reference_blend blend(const uint8_t *held) const {
@@ -41,18 +34,17 @@ class Projected {
     void give_channels(int count) {
         channels = count;
         color = random_weights(splats.size() * static_cast<size_t>(count), 7);
-        reference_image_destroy(&image);
-        image = reference_image_of_channels(count, width, height);
+        image = held_image(reference_image_of_channels(count, width, height));
     }
     void render(const uint8_t *held, uint8_t *taken) {
         const reference_blend all = blend(held);
         reference_render(&all, taken, &image);
     }
 
-    reference_scene scene;
+    held_scene scene;
     std::vector<reference_splat> splats;
-    gs_tile_ranges ranges{};
-    reference_image image;
+    held_lists ranges;
+    held_image image;
     std::vector<uint8_t> tape;
     int width, height, normalize_depth = 0, inverse_depth = 0, channels = 0;
     std::vector<double> color, background = random_weights(5, 8); // of given channels
@@ -84,12 +76,11 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
         p.ranges.tiles_x, p.ranges.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0, 0,
         nullptr};
     ASSERT_LT(p.ranges.isects, all.isects);
-    reference_image image = reference_image_create(p.width, p.height);
+    const held_image image = reference_image_create(p.width, p.height);
     reference_blend blend = p.blend(nullptr);
     blend.ranges = &all;
     reference_render(&blend, nullptr, &image);
     EXPECT_TRUE(same_image(p.image, image, p.pixels()));
-    reference_image_destroy(&image);
 }
 
 // Splats centred on the only pixel of an image of 1 by 1, one behind the other.
@@ -118,16 +109,13 @@ class Stack {
         blend.inverse_depth = inverse_depth;
         reference_render(&blend, tape.data(), &image);
     }
-    ~Stack() { reference_image_destroy(&image); }
-    Stack(const Stack &) = delete;
-    Stack &operator=(const Stack &) = delete;
     int decision(size_t k) const { return tape[k * REFERENCE_TILE_PIXELS]; }
 
     std::vector<reference_splat> splats;
     std::vector<uint32_t> index;
     int64_t begin[2] = {0, 0};
     std::vector<uint8_t> tape;
-    reference_image image;
+    held_image image;
 };
 
 TEST(Render, BlendsFrontToBackOverTheBackground) {
@@ -180,7 +168,7 @@ TEST(Render, SumsDepthsAndFindsTheMedian) {
 TEST(Render, ReplayObeysTheTape) {
     Projected p(23, 4 * REFERENCE_KIND_CYCLE, 37, 53);
     p.render(nullptr, p.tape.data());
-    reference_image replayed = reference_image_create(p.width, p.height);
+    const held_image replayed = reference_image_create(p.width, p.height);
     std::vector<uint8_t> again(p.tape.size(), 255);
     const reference_blend blend = p.blend(p.tape.data());
     reference_render(&blend, again.data(), &replayed);
@@ -194,7 +182,6 @@ TEST(Render, ReplayObeysTheTape) {
     for (size_t k = 0; k < p.pixels(); k++)
         different += p.image.transmittance[k] != replayed.transmittance[k];
     EXPECT_EQ(different, 1u);
-    reference_image_destroy(&replayed);
 }
 
 // With a depth, as it is and normalised, and with its inverse; and of given channels.

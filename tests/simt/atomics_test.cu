@@ -50,7 +50,8 @@ TEST_F(Atomics, IntegersOfEachType) {
     check_integer<unsigned long long>();
 }
 
-__global__ void wrap(unsigned *cells, unsigned limit) {
+__global__ void wrap(unsigned *cells, unsigned limit, float *exchanged) {
+    if (threadIdx.x == 0) exchanged[1] = atomicExch(exchanged, 2.5f);
     atomicInc(&cells[0], limit);
     atomicDec(&cells[1], limit);
     atomicSub(reinterpret_cast<int *>(&cells[2]), 5);
@@ -58,7 +59,10 @@ __global__ void wrap(unsigned *cells, unsigned limit) {
 
 TEST_F(Atomics, IncAndDecWrapAtTheLimitAndSubDoesNot) {
     Device_array<unsigned> cells(3, 0u);
-    ASSERT_EQ(run(1, 10, wrap, cells, 3), cudaSuccess);
+    Device_array<float> exchanged(2, 1.5f);
+    ASSERT_EQ(run(1, 10, wrap, cells, 3, exchanged), cudaSuccess);
+    EXPECT_EQ(exchanged[0], 2.5f);
+    EXPECT_EQ(exchanged[1], 1.5f);
     EXPECT_EQ(cells[0], 10u % 4);
     EXPECT_EQ(cells[1], (40u - 10) % 4);
     EXPECT_EQ(int(cells[2]), -50);
@@ -110,17 +114,6 @@ TEST_F(Atomics, TwoByteCompareAndSwap) {
         EXPECT_EQ(cells[1], 40 * 32);
         EXPECT_EQ(cells[2], 9);
     });
-}
-
-__global__ void exchange_float(float *cell, float *old) {
-    *old = atomicExch(cell, 2.5f);
-}
-
-TEST_F(Atomics, ExchangeFloat) {
-    Device_array<float> cells(2, 1.5f);
-    ASSERT_EQ(run(1, 1, exchange_float, cells, cells + 1), cudaSuccess);
-    EXPECT_EQ(cells[0], 2.5f);
-    EXPECT_EQ(cells[1], 1.5f);
 }
 
 // Blocks that wait for earlier blocks through atomics. Earlier blocks have started, so the kernel ends.

@@ -6,8 +6,9 @@ namespace {
 
 class Counters : public Simt {};
 
+// expected: shuffles, votes, matches, reductions; syncs of warps, barriers; requests, instructions and bytes of atomics.
 template <typename Run>
-void check(Run launch, simt_counters expected) {
+void check(Run launch, const simt_counters &expected) {
     for (std::uint64_t seed : {0, 1, 2, 3, 4, 5})
         for (int threads : {1, 3}) {
             simt_set_seed(seed);
@@ -40,14 +41,9 @@ __global__ void one_of_each(int *out) {
 
 TEST_F(Counters, CollectivesCountOnceAWarp) {
     Device_array<int> out(5 * 72);
-    simt_counters expected = {};
-    expected.shuffles = 5 * 3 * 2;
-    expected.votes = 5 * 3 * 6;
-    expected.matches = 5 * 3 * 2;
-    expected.reductions = 5 * 3;
-    expected.warp_syncs = 5 * 3;
-    expected.barriers = 5 * 2;
-    check([&] { return run(5, 72, one_of_each, out); }, expected);
+    const std::uint64_t warps = 5 * 3;
+    check([&] { return run(5, 72, one_of_each, out); },
+          {warps * 2, warps * 6, warps * 2, warps, warps, 5 * 2, 0, 0, 0});
 }
 
 __global__ void two_masks(int *out) {
@@ -60,9 +56,7 @@ __global__ void two_masks(int *out) {
 
 TEST_F(Counters, MasksCountApart) {
     Device_array<int> out(32);
-    simt_counters expected = {};
-    expected.shuffles = 1 + 3;
-    check([&] { return run(1, 32, two_masks, out); }, expected);
+    check([&] { return run(1, 32, two_masks, out); }, {1 + 3, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
 __global__ void adds(float *f, double *d) {
@@ -75,12 +69,9 @@ __global__ void adds(float *f, double *d) {
 TEST_F(Counters, AtomicsOfAWarpAreOneInstruction) {
     Device_array<float> f(32, 0.0f);
     Device_array<double> d(1, 0.0);
-    simt_counters expected = {};
     const std::uint64_t warps = 2 * 2;
-    expected.atomic_requests = warps * (32 + 5 + 48);
-    expected.atomic_instructions = warps * (1 + 1 + 3);
-    expected.atomic_bytes = warps * (4 * 37 + 8 * 48);
-    check([&] { return run(2, 64, adds, f, d); }, expected);
+    check([&] { return run(2, 64, adds, f, d); },
+          {0, 0, 0, 0, 0, 0, warps * (32 + 5 + 48), warps * (1 + 1 + 3), warps * (4 * 37 + 8 * 48)});
 }
 
 // A meeting resets the number of executions of a line.
@@ -100,13 +91,7 @@ __global__ void between_meetings(float *f) {
 
 TEST_F(Counters, MeetingsSeparateInstructions) {
     Device_array<float> f(1, 0.0f);
-    simt_counters expected = {};
-    expected.warp_syncs = 4;
-    expected.barriers = 4;
-    expected.atomic_requests = 3 * 32;
-    expected.atomic_instructions = 4 + 4 + 1;
-    expected.atomic_bytes = 4 * 3 * 32;
-    check([&] { return run(1, 32, between_meetings, f); }, expected);
+    check([&] { return run(1, 32, between_meetings, f); }, {0, 0, 0, 0, 4, 4, 3 * 32, 4 + 4 + 1, 4 * 3 * 32});
 }
 
 // Lanes with different last meetings issue separate instructions until they meet again. Some lanes exit.
@@ -127,12 +112,7 @@ __global__ void apart(float *f) {
 
 TEST_F(Counters, LanesThatMetApart) {
     Device_array<float> f(1, 0.0f);
-    simt_counters expected = {};
-    expected.warp_syncs = 5;
-    expected.atomic_requests = 32 + 32 + 16;
-    expected.atomic_instructions = 2 + 1 + 1;
-    expected.atomic_bytes = 4 * 80;
-    check([&] { return run(1, 32, apart, f); }, expected);
+    check([&] { return run(1, 32, apart, f); }, {0, 0, 0, 0, 5, 0, 32 + 32 + 16, 2 + 1 + 1, 4 * 80});
 }
 
 TEST_F(Counters, AddUpUntilReset) {

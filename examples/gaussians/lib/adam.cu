@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adam over all parameters of the Gaussians, where SH's constant term has its own rate; Adam over some rows of any
+// Adam over all parameters of the Gaussians, with a rate of its own for SH's constant term; Adam over some rows of any
 // arrays; and the mean of the parameters over several steps. Reads gradients, steps parameters and moments in place.
 // The step that is fused with the projection's adjoint: project_backward.cu. docs/developers/math.md, section 6.
 #include "arrays.h"

@@ -168,8 +168,8 @@ __global__ void __launch_bounds__(bin_block)
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
-// Shares of all intersections for a multiprocessor, where threads have four pixels: a list longer than one is long. Else
-// tiles_at_once.
+// Where threads have four pixels: a list is long above isects / (multiprocessors * shares_of_four). Elsewhere
+// tiles_at_once takes its place.
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
@@ -183,8 +183,8 @@ __host__ __device__ int class_of(int64_t length) {
     return (127 + 33) * 8 - 2 - int(bits >> 20);
 }
 
-// The lists that get more warps: those of classes before this one, longer than one of the equal shares of
-// all intersections that multiprocessors have.
+// The first class whose lists get no more warps than others. Those before it are longer than a share of all intersections,
+// of which each multiprocessor has shares_of_four or tiles_at_once.
 __host__ __device__ int split_class(int64_t isects, int multiprocessors, int pixels_per_thread) {
     const int64_t share =
         isects / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
@@ -568,7 +568,7 @@ struct bin_arrays {
     part *parts;
 };
 
-// Counters a tile, as a power of two: enough that each counts few splats, few enough for one block to scan.
+// The logarithm of the number of a tile's counters: enough that each counts few splats, few enough for one block to scan.
 int log2_copies(int64_t count, int tiles) {
     constexpr int most = 5, counters = 8192, splats = 256;
     int k = 0;
@@ -607,9 +607,8 @@ int64_t most_parts(int64_t isect_capacity) {
     return isect_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// Entries of a bucket. Not given: 32 times the mean of lists that fill isect_capacity, as some tiles have much more than
-// others; less where that would take more than 256 MB and more than eight times the lists, and where that would take more
-// than 4 GB as much as the lists.
+// Entries of a bucket. Unless they are given, all buckets have min(32 n, max(2^26, min(8 n, 2^30), n)) entries, with n =
+// isect_capacity: 32 n because some tiles have much longer lists than others, less from 256 MB and from 4 GB on.
 uint32_t room_of(const gs_view_memory &memory, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
     const int64_t isects = memory.isect_capacity,
@@ -634,65 +633,45 @@ size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     return layout.bytes;
 }
 
-// Arrays of a view that the caller has not given.
-struct missing_arrays {
-    bool splats, color, transmittance, n_contrib;
-};
-
-missing_arrays missing_of(const gs_view *view, bool with_splats) {
-    const uintptr_t begin = uintptr_t(view->memory.memory), bytes = view->memory.bytes;
-    const auto missing = [=](const void *array) { return !array || uintptr_t(array) - begin < bytes; };
-    const gs_image &image = view->image;
-    return {with_splats || (view->splats && missing(view->splats)), missing(image.color),
-            missing(image.transmittance), missing(image.n_contrib)};
+// Whether an array of the view lies in its memory, or is still to be placed there: the caller has not given it.
+bool is_own(const gs_view *view, const void *array) {
+    return !array || uintptr_t(array) - uintptr_t(view->memory.memory) < view->memory.bytes;
 }
 
-// Places what a view keeps in its memory (NULL: nowhere), with the arrays that are missing, and returns the bytes. The
-// lists come last: no other place depends on their room, which gs_settle changes.
-size_t place_kept(void *memory, gs_view *view, const missing_arrays &missing, kept_arrays *out) {
+// Places what a view keeps in its memory, with its own arrays, and returns the bytes. memory NULL: nowhere, its own arrays
+// become NULL. has_splats: whether the splats are its own. The lists come last: no other place depends on their room, which
+// gs_settle changes.
+size_t place_kept(void *memory, gs_view *view, bool has_splats, kept_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    const size_t tiles = size_t(tiles_of(grid_of(view))), count = size_t(splat_count(view)),
+    const size_t tiles = size_t(tiles_of(grid_of(view))),
                  pixels = size_t(view_count(view)) * size_t(view->camera.width) * size_t(view->camera.height);
     layout_add(&layout, 1, &out->summary);
     layout_add(&layout, classes, &out->class_begin);
     layout_add(&layout, tiles + 1, &out->tile_begin);
     layout_add(&layout, tiles, &out->tile_order);
-    gs_image &image = view->image;
-    if (missing.transmittance) layout_add(&layout, pixels, &image.transmittance);
-    if (missing.n_contrib) layout_add(&layout, pixels, &image.n_contrib);
-    if (missing.color) layout_add(&layout, pixels * size_t(channels_of(&view->gaussians)), &image.color);
-    if (missing.splats) layout_add(&layout, count, &view->splats);
+    const auto place = [&](auto **array, size_t values) {
+        if (is_own(view, *array)) layout_add(&layout, values, array);
+    };
+    place(&view->image.transmittance, pixels);
+    place(&view->image.n_contrib, pixels);
+    place(&view->image.color, pixels * size_t(channels_of(&view->gaussians)));
+    if (has_splats) layout_add(&layout, size_t(splat_count(view)), &view->splats);
     layout_add(&layout, size_t(view->memory.isect_capacity), &out->list);
     return layout.bytes;
 }
 
 // Takes the view's memory from the context and places what is kept.
-gs_status hold(const char *function, gs_view *view, const missing_arrays &missing, gs_context *context,
-               kept_arrays *out) {
+gs_status hold(const char *function, gs_view *view, bool has_splats, gs_context *context, kept_arrays *out) {
     gs_view_memory &memory = view->memory;
-    const size_t needed = place_kept(nullptr, view, missing, out);
+    const size_t needed = place_kept(nullptr, view, has_splats, out);
     GS_TRY(libgs_grow(function, context, &memory.memory, &memory.bytes, needed));
-    place_kept(memory.memory, view, missing, out);
+    place_kept(memory.memory, view, has_splats, out);
     return GS_OK;
 }
 
-// The blocks of the kernels that sort.
-struct sort_grids {
-    unsigned cut, parts, lists;
-};
-
-// Upper bounds of the blocks that sort lists of isect_capacity intersections in all, of `count` splats per view: no list is
-// longer.
-sort_grids most_grids(int64_t isect_capacity, int64_t count, int tiles) {
-    const auto lists_of = [&](int shortest) {
-        if (count < shortest) return 0u;
-        return unsigned(isect_capacity / shortest < tiles ? isect_capacity / shortest : tiles);
-    };
-    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(isect_capacity),
-                  most = int64_t(tiles) * part_block;
-    const unsigned block_lists = lists_of(sorted_by_warp);
-    return {lists_of(sorted_by_block<part_block>), unsigned(parts < most ? parts : most),
-            block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
+// Whether the splats lie in the view's memory.
+bool has_splats(const gs_view *view) {
+    return view->splats && is_own(view, view->splats);
 }
 
 // The one rule by which lists get room: before there is none left, as repeating a picture costs more than memory.
@@ -736,7 +715,7 @@ bool is_capturing([[maybe_unused]] gs_stream stream) {
 gs_status libgs_hold(const char *function, gs_view *view, gs_context *context) {
     kept_arrays kept;
     GS_TRY(check(function, view));
-    return hold(function, view, missing_of(view, !view->splats), context, &kept);
+    return hold(function, view, is_own(view, view->splats), context, &kept);
 }
 
 size_t libgs_bin_bytes(const gs_view *view) {
@@ -764,12 +743,8 @@ void gs_view_free(gs_view *view, gs_context *context) {
     if (!memory.memory || libgs_context(__func__, &context) != GS_OK) return;
     const gs_allocator &by = context->allocator;
     by.release(by.user, memory.memory, context->stream);
-    const missing_arrays gone = missing_of(view, false);
-    gs_image &image = view->image;
-    if (gone.splats) view->splats = nullptr;
-    if (gone.color) image.color = nullptr;
-    if (gone.transmittance) image.transmittance = nullptr;
-    if (gone.n_contrib) image.n_contrib = nullptr;
+    kept_arrays gone;
+    place_kept(nullptr, view, has_splats(view), &gone);
     view->ranges = {}, memory.memory = nullptr, memory.bytes = 0;
 }
 
@@ -777,9 +752,8 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     GS_TRY(check(__func__, view));
     GS_TRY(libgs_context(__func__, &context));
     const gs_stream stream = context->stream;
-    const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, isect_capacity = view->memory.isect_capacity;
-    GS_REQUIRE(count == 0 || splats, "splats must be given");
+    GS_REQUIRE(count == 0 || view->splats, "splats must be given");
     const tile_grid grid = grid_of(view);
     // A graph that is replayed cannot say which of its passes wrote a report.
     const int64_t call = is_capturing(stream) ? 0 : ++context->calls;
@@ -788,7 +762,7 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     kept_arrays kept;
     bin_arrays a;
     void *scratch;
-    GS_TRY(hold(__func__, view, missing_of(view, false), context, &kept));
+    GS_TRY(hold(__func__, view, has_splats(view), context, &kept));
     GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, place_arrays(nullptr, view, &a), &scratch));
     place_arrays(scratch, view, &a);
 
@@ -816,16 +790,22 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
         stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)), bin_block,
         write_kernel, portions, grid, writing{counters, a.ends, kept.tile_begin, kept.list}, kept.summary,
         kept.class_begin, kept.tile_order));
-    const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
-    const sort_grids grids = most_grids(isect_capacity, count, tiles);
-    GS_CUDA(launch_in_turn(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
-                           kept.tile_order, kept.tile_begin, unsorted_entries, a.other, kept.summary,
-                           a.parts));
-    GS_CUDA(launch_in_turn(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel,
+    // Upper bounds of the blocks that sort lists: no list is longer than a view has splats.
+    const auto lists_of = [&](int shortest) {
+        return count < shortest ? 0u : unsigned(std::min(isect_capacity / shortest, int64_t(tiles)));
+    };
+    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(isect_capacity);
+    const unsigned at_once = unsigned(multiprocessors) * part_blocks_at_once,
+                   block_lists = lists_of(sorted_by_warp);
+    GS_CUDA(launch_in_turn(stream, std::min(lists_of(sorted_by_block<part_block>), at_once), part_block,
+                           cut_kernel, a.depth, kept.tile_order, kept.tile_begin, unsorted_entries, a.other,
+                           kept.summary, a.parts));
+    GS_CUDA(launch_in_turn(stream, unsigned(std::min(parts, int64_t(at_once))), part_block, sort_parts_kernel,
                            a.depth, kept.tile_order, kept.tile_begin, a.parts, unsorted_entries, kept.summary,
                            kept.list, a.other));
-    GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, kept.tile_order,
-                           kept.tile_begin, tiles, unsorted_entries, kept.summary, kept.list));
+    GS_CUDA(launch_in_turn(stream, block_lists + blocks_for(tiles - int(block_lists), sort_block / 32),
+                           sort_block, sort_kernel, a.depth, kept.tile_order, kept.tile_begin, tiles,
+                           unsorted_entries, kept.summary, kept.list));
     gs_tile_ranges &ranges = view->ranges;
     ranges.tiles_x = grid.tiles_x, ranges.tiles_y = grid.tiles_y, ranges.views = grid.views;
     ranges.tile_begin = kept.tile_begin, ranges.tile_order = kept.tile_order, ranges.splat_index = kept.list;
@@ -870,7 +850,7 @@ gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stre
     GS_REQUIRE(lengths && view->memory.memory, "lengths, and lists that gs_bin has written, must be given");
     gs_view placed = *view;
     kept_arrays kept;
-    place_kept(view->memory.memory, &placed, missing_of(view, false), &kept);
+    place_kept(view->memory.memory, &placed, has_splats(view), &kept);
     GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, kept.tile_begin, kept.class_begin,
                    tiles_of(grid_of(view)), lengths));
     return GS_OK;

@@ -141,8 +141,8 @@ __device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const flo
     return out;
 }
 
-// Reads a lane's entries of a list, every 32nd. Ahead: what it has read of the next one: 0: nothing; 1: its index; 2: its
-// splat, and the index of the one after it.
+// Reads a lane's entries of a list, every 32nd. Ahead says what it reads in advance. 0: nothing; 1: the next entry's index;
+// 2: its splat too, and the index of the entry after it.
 template <int Ahead>
 struct list_reader {
     const gs_splat *splats;
@@ -408,7 +408,7 @@ __device__ __forceinline__ channel_values<Channels> pixel_of(const float *image,
 template <typename T>
 struct pass_sums {
     T *splat_grad; // [count][GS_SPLAT_GRAD_STRIDE]
-    T *colors;  // channel 0 of the pass; unused with GS_CHANNELS channels, as what follows
+    T *colors;     // channel 0 of the pass; unused with GS_CHANNELS channels, as what follows
     int64_t stride;
     int used;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int scale_exponent = 56; // sums stay below 2^56 units
 
-__device__ float larger(float a, float b) { // NaN if either is
+__host__ __device__ float larger(float a, float b) { // NaN if either is
     return a > b || a != a ? a : b;
 }
 
@@ -123,58 +123,41 @@ __global__ void __launch_bounds__(threads)
     out[i] = summed != 0 && k >= summed ? 0 : in->flag ? NAN : distwar::fixed_to_float(sums[i], in->scale[k]);
 }
 
-cudaError_t convert(const long long *sums, const header *in, int64_t values, int summed, float *out,
-                    gs_stream stream) {
-    return launch_for(stream, values, threads, convert_kernel, sums, in, values, summed, out);
-}
-
-// The largest absolute value of the background; NaN if one is NaN.
-float largest_background(const gs_view &view, int channels) {
-    const float *const from = channels == GS_CHANNELS ? view.background : view.channel_background;
-    float largest = 0;
-    for (int c = 0; from && c < channels; c++) {
-        const float size = fabsf(from[c]);
-        if (!(size <= largest)) largest = size;
-        if (isnan(largest)) break;
-    }
-    return largest;
-}
-
 // What comes before the passes of a call.
-cudaError_t begin(const gs_view &view, const gs_gradient &gradient, const sums_memory &memory,
-                  gs_stream stream) {
-    const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
+gs_status begin(const char *function, const gs_view &view, const gs_gradient &gradient, gs_context *context,
+                sums_memory *memory) {
+    const gs_stream stream = stream_of(context);
     const int channels = channels_of(&view.gaussians);
-    const int64_t values = channels * pixels, summed = gradient.largest ? 0 : count; // splats
+    GS_TRY(sums_of(function, splat_count(&view), channels, context, memory));
+    GS_CUDA(cudaMemsetAsync(memory->head, 0, memory->bytes, stream));
+    const gs_largest_values *const largest = gradient.largest;
+    const int64_t pixels = view_count(&view) * int64_t(plane_of(view)),
+                  splats = largest ? 0 : splat_count(&view);
     const auto blocks_of = [](int64_t items) {
-        return int(items / (8 * threads) < most_blocks ? items / (8 * threads) + 1 : most_blocks);
+        return int(std::min(items / (8 * threads) + 1, int64_t(most_blocks)));
     };
-    const int pixel_blocks = blocks_of(values), blocks = std::max(pixel_blocks, blocks_of(summed));
-    cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.bytes, stream);
-    if (status == cudaSuccess)
-        status = launch(stream, unsigned(blocks), threads, bound_kernel, view.splats, summed,
-                        channels == GS_CHANNELS ? nullptr : view.gaussians.color, channels, view.image,
-                        pixels, gradient.largest ? nullptr : gradient.color, gradient.alpha,
-                        gradient.largest ? nullptr : gradient.depth, depth_form_of(view), pixel_blocks,
-                        memory.head);
-    if (status == cudaSuccess)
-        status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
-                        gradient.largest, view.inverse_depth != 0, memory.head);
-    return status;
+    const int pixel_blocks = blocks_of(channels * pixels), blocks = std::max(pixel_blocks, blocks_of(splats));
+    GS_CUDA(launch(stream, unsigned(blocks), threads, bound_kernel, view.splats, splats,
+                   channels == GS_CHANNELS ? nullptr : view.gaussians.color, channels, view.image, pixels,
+                   largest ? nullptr : gradient.color, gradient.alpha, largest ? nullptr : gradient.depth,
+                   depth_form_of(view), pixel_blocks, memory->head));
+    const float *const background = channels == GS_CHANNELS ? view.background : view.channel_background;
+    float largest_background = 0;
+    for (int c = 0; background && c < channels; c++)
+        largest_background = larger(fabsf(background[c]), largest_background);
+    return GS_STATUS(launch(stream, 1u, threads, scale_kernel, blocks, largest_background, largest,
+                            view.inverse_depth != 0, memory->head));
 }
 
 // What comes after them.
-cudaError_t end(const gs_view &view, const gs_gradient &gradient, const sums_memory &memory,
-                gs_stream stream) {
-    const int64_t count = splat_count(&view);
+gs_status end(const gs_view &view, const gs_gradient &gradient, const sums_memory &memory, gs_stream stream) {
+    const int64_t count = splat_count(&view), moments = count * GS_SPLAT_GRAD_STRIDE;
     const int channels = channels_of(&view.gaussians);
-    const int summed = summed_moments(gradient);
-    cudaError_t status = convert(memory.sums, memory.head, count * GS_SPLAT_GRAD_STRIDE, summed,
-                                 reinterpret_cast<float *>(gradient.splat_grad), stream);
-    if (status == cudaSuccess && channels != GS_CHANNELS)
-        status = convert(memory.sums + count * GS_SPLAT_GRAD_STRIDE, memory.head, count * channels, 0,
-                         gradient.gaussians.color, stream);
-    return status;
+    GS_CUDA(launch_for(stream, moments, threads, convert_kernel, memory.sums, memory.head, moments,
+                       summed_moments(gradient), reinterpret_cast<float *>(gradient.splat_grad)));
+    if (channels == GS_CHANNELS) return GS_OK;
+    return GS_STATUS(launch_for(stream, count * channels, threads, convert_kernel, memory.sums + moments,
+                                memory.head, count * channels, 0, gradient.gaussians.color));
 }
 
 } // namespace
@@ -311,8 +294,7 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
     const bool is_drawn = view->ranges.isects > 0;
     fixed::sums_memory sums = {};
     if (policy.strategy == DISTWAR_FIXED && is_drawn) {
-        GS_TRY(fixed::sums_of(__func__, count, channels, context, &sums));
-        GS_CUDA(fixed::begin(*view, *gradient, sums, stream));
+        GS_TRY(fixed::begin(__func__, *view, *gradient, context, &sums));
     } else { // the sums of float begin at 0
         GS_CUDA(cudaMemsetAsync(gradient->splat_grad, 0, size_t(count) * sizeof(gs_splat_grad), stream));
         if (has_rows)
@@ -323,5 +305,5 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
         GS_CUDA(for_passes(channels, [&](auto room, int first, int used) {
             return queue_pass_of<room>({view, gradient, policy, sums, first, used, stream});
         }));
-    return sums.head ? GS_STATUS(fixed::end(*view, *gradient, sums, stream)) : GS_OK;
+    return sums.head ? fixed::end(*view, *gradient, sums, stream) : GS_OK;
 }

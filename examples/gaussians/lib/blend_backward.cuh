@@ -95,7 +95,7 @@ template <typename Values>
 struct summed_batch : blend_batch<Values::channels> {
     float total[32][totals_layout<Values>::stride];
 };
-// The position of the first total that a lane has of a sum over the warp. Lanes that have none: the one at a row's end.
+// The position in a row of the lane's first total; of a lane that has none the row's end, which nobody reads.
 template <typename Values>
 __device__ __forceinline__ int position_of_lane() {
     const int lane = int(threadIdx.x % 32), position = 4 * (lane % 8) + lane / 8;
@@ -134,8 +134,8 @@ __device__ __forceinline__ tile_moments<Values> moments_of_thread(const tile_off
     return m;
 }
 
-// Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: its value at position_of_lane(), where the
-// lane has a total, and of every 32nd after it.
+// Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: the place at position_of_lane() of that row;
+// a lane's totals are 32 places apart.
 template <typename Values>
 __device__ __forceinline__ void keep_sum_of_warp(const tile_offset &from_origin,
                                                  const pixel_sums<Values> &sums, int position, float *row) {
@@ -440,7 +440,7 @@ struct backward_state {
     int n_contrib[Pixels]; // 0 outside the image
 };
 
-// The sums of a splat over a thread's pixels, whose state moves past it. sums: 0 before. Result: whether the splat counts
+// Sums a splat over a thread's pixels, whose state moves past it. sums: 0 before. Result: whether the splat counts
 // at any of the pixels. The same function for every Commit: where the compiler does not inline, it compiles it once.
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <typename Values, bool Forwards, int Pixels, int Channels>

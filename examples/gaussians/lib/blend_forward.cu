@@ -4,6 +4,7 @@
 // 3. A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
 #include "blend.cuh"
 #include "launch.cuh"
+#include <algorithm>
 
 using namespace gs;
 
@@ -20,7 +21,7 @@ constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 // the pixel is done: *least becomes INFINITY.
 __device__ __forceinline__ bool goes_on(float exponent, float behind, float *least) {
 #ifdef __CUDA_ARCH__
-    // What is below, as nvcc compiles it, has two instructions more.
+    // nvcc compiles the C++ below to two instructions more.
     unsigned result;
     asm("{\n\t.reg .pred counts, on, done;\n\t"
         "setp.ge.f32 counts, %2, %1;\n\t"
@@ -197,8 +198,7 @@ __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
 int long_tiles_of(const gs_tile_ranges &ranges, int tiles) {
     if (ranges.pixels_per_thread == 1 || (ranges.pixels_per_thread == 2 && ranges.split_tiles == 0))
         return tiles;
-    const int long_tiles = ranges.pixels_per_thread == 2 ? 2 * ranges.split_tiles : ranges.split_tiles;
-    return long_tiles < tiles ? long_tiles : tiles;
+    return std::min(ranges.pixels_per_thread == 2 ? 2 * ranges.split_tiles : ranges.split_tiles, tiles);
 }
 
 // Queues the kernel for a pass over the whole image. The caller has checked the input.
@@ -225,7 +225,8 @@ cudaError_t launch_render(const gs_view &view, int first, int used, gs_stream st
     return queue(render_kernel<Channels, Depth, blocks_of_one, true>);
 }
 
-constexpr int finish_block = 256, most_finish_blocks = 1024;
+constexpr int finish_block = 256;
+constexpr unsigned most_finish_blocks = 1024;
 
 // Writes image.alpha, if given. If the lists had no room (intersections may be NULL: they had), the image becomes NaN.
 __global__ void __launch_bounds__(finish_block) finish_kernel(const int64_t *isects, int64_t isect_capacity,
@@ -256,8 +257,7 @@ gs_status gs_render(const gs_view *view, gs_context *context) {
     }));
     if (!view->ranges.device_isects && !view->image.alpha) return GS_OK;
     const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
-    const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
-    return GS_STATUS(launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
-                            view->ranges.device_isects, view->ranges.isects, pixels,
-                            channels_of(&view->gaussians), view->image));
+    return GS_STATUS(launch(stream, std::min(blocks_for(pixels, finish_block), most_finish_blocks),
+                            finish_block, finish_kernel, view->ranges.device_isects, view->ranges.isects,
+                            pixels, channels_of(&view->gaussians), view->image));
 }

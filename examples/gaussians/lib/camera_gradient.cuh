@@ -10,6 +10,7 @@
 #include "camera.cuh"
 #include "launch.cuh"
 #include "warp_rows.cuh"
+#include <algorithm>
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
 
@@ -141,17 +142,13 @@ static __global__ void __launch_bounds__(most_camera_blocks)
 }
 
 // Queues both kernels. sums: with the rows of all warps.
-inline cudaError_t launch_camera_sums(gs_stream stream, const gs_camera &camera, int64_t count,
-                                      const camera_sums &sums, gs_camera_gradient *gradient) {
+inline gs_status launch_camera_sums(gs_stream stream, const gs_camera &camera, int64_t count,
+                                    const camera_sums &sums, gs_camera_gradient *gradient) {
     const int64_t rows = camera_rows(count);
-    const unsigned wanted = blocks_for(rows, camera_block);
-    const unsigned blocks = wanted < unsigned(most_camera_blocks) ? wanted : unsigned(most_camera_blocks);
-    cudaError_t status =
-        launch(stream, blocks, camera_block, sum_camera_rows_kernel, sums.rows, rows, sums.of_block);
-    if (status == cudaSuccess)
-        status = launch(stream, 1u, most_camera_blocks, camera_gradient_kernel, camera, sums.of_block,
-                        int(blocks), gradient);
-    return status;
+    const unsigned blocks = std::min(blocks_for(rows, camera_block), unsigned(most_camera_blocks));
+    GS_CUDA(launch(stream, blocks, camera_block, sum_camera_rows_kernel, sums.rows, rows, sums.of_block));
+    return GS_STATUS(launch(stream, 1u, most_camera_blocks, camera_gradient_kernel, camera, sums.of_block,
+                            int(blocks), gradient));
 }
 
 } // namespace gs

@@ -72,7 +72,7 @@ static void *allocate_on_device(void *user, size_t bytes, gs_stream stream) {
     const cudaError_t status =
         has_pool() ? cudaMallocAsync(&memory, bytes, stream) : cudaMalloc(&memory, bytes);
     if (status == cudaSuccess) return memory;
-    (void)cudaGetLastError(); // told by the caller
+    (void)cudaGetLastError(); // the caller reports it
     return NULL;
 }
 

@@ -24,7 +24,7 @@ gs_status libgs_require(const char *function, bool condition, const char *text);
 
 // ---- memory ----
 
-// What of a context's memory a call takes.
+// The buffers of a context that calls take.
 typedef enum context_buffer {
     CONTEXT_SCRATCH, // until the next call
     CONTEXT_PLAN,    // of gs_density_plan, until the next one
@@ -43,7 +43,7 @@ enum { CONTEXT_REPORTS = 64 }; // passes that may wait for gs_settle
 struct gs_context {
     gs_allocator allocator;
     gs_stream stream;
-    gs_context *next; // of a thread's own, with the device of each
+    gs_context *next; // of the contexts that a thread owns, one for each device
     int device;
     void *memory[CONTEXT_BUFFERS];
     size_t bytes[CONTEXT_BUFFERS];
@@ -53,7 +53,7 @@ struct gs_context {
 
 // *context: NULL becomes this thread's own.
 gs_status libgs_context(const char *function, gs_context **context);
-// Where the call reports.
+// *report becomes the place where call number `call` of gs_bin reports.
 gs_status libgs_report(const char *function, gs_context *context, int64_t call, bin_report **report);
 // *memory gets at least `needed` bytes; what was in it is lost where it grows.
 gs_status libgs_grow(const char *function, gs_context *context, void **memory, size_t *bytes, size_t needed);
@@ -62,7 +62,8 @@ gs_status libgs_grow(const char *function, gs_context *context, void **memory, s
 gs_status libgs_memory(const char *function, gs_context *context, context_buffer which, size_t bytes,
                        void *memory);
 
-// gs_reserve's: the view's memory, with the arrays that the caller has not given, and what calls take of a context.
+// For gs_reserve: takes the view's memory, with the arrays that the caller has not given; and the bytes that calls take of a
+// context.
 gs_status libgs_hold(const char *function, gs_view *view, gs_context *context);
 size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count); // of `count` images
 size_t libgs_fixed_bytes(int64_t splats, int32_t channels); // gs_render_backward with DISTWAR_FIXED
@@ -92,7 +93,7 @@ C_LINKAGE_END
 
 // ---- arguments ----
 
-// What each kind of kernel takes, as bits 1 << distwar_strategy.
+// The strategies that each kind of kernel takes, as bits 1 << distwar_strategy.
 enum {
 #define GS_CALL_BIT(name, NAME, has_threshold, has_call) | has_call << DISTWAR_##NAME
     warp_strategy_bits = 0 DISTWAR_STRATEGIES(GS_CALL_BIT), // those of distwar::reduce<>
@@ -203,8 +204,13 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
     return GS_OK;
 }
 
+// The tiles along so many pixels.
+static inline int32_t tiles_along(int32_t pixels) {
+    return (pixels + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
 static inline int32_t tile_rows_of(const gs_view *view) {
-    return (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+    return tiles_along(view->camera.height);
 }
 
 // Checks that gs_bin has written the lists of the view.
@@ -213,8 +219,7 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
     const gs_tile_ranges *ranges = &view->ranges;
     GS_REQUIRE_OF(function, ranges->tile_begin, "the view has no lists: gs_bin writes them");
     GS_REQUIRE_OF(function,
-                  ranges->tiles_x == (view->camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                      ranges->tiles_y == (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                  ranges->tiles_x == tiles_along(view->camera.width) && ranges->tiles_y == tile_rows_of(view),
                   "the lists are of an image of another size");
     GS_REQUIRE_OF(function, (ranges->views > 0 ? ranges->views : 1) == view_count(view),
                   "the lists are of another number of cameras");

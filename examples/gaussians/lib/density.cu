@@ -126,34 +126,17 @@ __global__ void __launch_bounds__(density_block)
     second.opacity_logit[i] = 0;
 }
 
-// The arrays of gs_density_plan_step.
-struct plan_arrays {
-    uint8_t *action;
-    uint32_t *source;
-    sorted_rows rows; // by key
-};
-
-// Places them in `memory` (NULL: nowhere). *bytes: theirs.
-gs_status place_arrays(void *memory, int64_t count, plan_arrays *out, size_t *bytes) {
-    block_layout layout = {static_cast<char *>(memory), 0};
-    layout_add(&layout, size_t(count), &out->action);
-    layout_add(&layout, 2 * size_t(count), &out->source);
-    GS_TRY(place_sorted_rows(&layout, count, &out->rows));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
 bool valid(const gs_density_rules *r) {
     return r->gradient_threshold >= 0 && r->split_size >= 0 && r->split_factor >= 1 &&
            r->split_factor <= FLT_MAX && r->least_opacity >= 0 && r->most_size >= 0 && r->most_gaussians >= 0;
 }
 
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
-gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_stream stream) {
-    int64_t *const before = a.rows.before;
-    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, a.action, count, before));
-    GS_CUDA(scan_exclusive(before, before, count + 1, a.rows.scratch, a.rows.scratch_bytes, stream));
-    GS_CUDA(cudaMemcpyAsync(total, before + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
+gs_status place_rows(const uint8_t *action, const sorted_rows &a, int64_t count, int64_t *total,
+                     gs_stream stream) {
+    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, action, count, a.before));
+    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(cudaMemcpyAsync(total, a.before + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
     return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
@@ -268,15 +251,7 @@ __global__ void __launch_bounds__(density_block)
     }
 }
 
-// Those of gs_refill by splits and of gs_retire.
-gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *bytes) {
-    block_layout layout = {static_cast<char *>(memory), 0};
-    GS_TRY(place_sorted_rows(&layout, count, out));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
-// ---- scores by what Gaussians contribute to views, and the end of those that contribute least ----
+// ---- scores of what Gaussians contribute to views; the least are retired ----
 
 __global__ void __launch_bounds__(density_block)
     score_kernel(const gs_splat_grad *splat_grad, int64_t count, float *score) {
@@ -301,7 +276,7 @@ __global__ void __launch_bounds__(density_block)
         gaussians.opacity_logit[indices[i]] = -20; // as a dead row of density.cuh
 }
 
-// ---- opacities of which a random share is left out for a step (math.md, section 6) ----
+// ---- dropout: a step without a random share of the Gaussians (math.md, section 6) ----
 
 constexpr float unseen_logit = -20, most_opacity = 0.9999f;
 
@@ -316,15 +291,19 @@ __global__ void __launch_bounds__(density_block)
     logits[i] = u < share ? unseen_logit : logf(opacity) - log1pf(-opacity);
 }
 
-// Places the arrays of a call in the context's memory.
-template <typename Arrays>
-gs_status placed(const char *function, int64_t count, gs_context *context, context_buffer which,
-                 Arrays *out) {
-    size_t needed;
-    void *memory;
-    GS_TRY(place_arrays(nullptr, count, out, &needed));
-    GS_TRY(libgs_memory(function, context, which, needed, &memory));
-    return place_arrays(memory, count, out, &needed);
+// Takes memory of the context for the arrays that place(layout) adds to a layout.
+template <typename Place>
+gs_status placed(const char *function, gs_context *context, context_buffer which, const Place &place) {
+    block_layout layout = {}; // counts bytes
+    GS_TRY(place(&layout));
+    GS_TRY(libgs_memory(function, context, which, layout.bytes, &layout.memory));
+    layout.bytes = 0;
+    return place(&layout);
+}
+
+gs_status placed(const char *function, gs_context *context, int64_t count, sorted_rows *out) {
+    return placed(function, context, CONTEXT_SCRATCH,
+                  [=](block_layout *layout) { return place_sorted_rows(layout, count, out); });
 }
 
 } // namespace
@@ -349,29 +328,32 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     GS_REQUIRE(rules && valid(rules), "rules must be given and in their ranges");
     GS_REQUIRE(plan, "plan must be given");
     const int64_t count = gaussians->count;
-    plan_arrays a;
-    GS_TRY(placed(__func__, count, context, CONTEXT_PLAN, &a));
     GS_REQUIRE(count == 0 || density, "density must be given");
-
+    uint8_t *action;
+    uint32_t *source;
+    sorted_rows a;
+    GS_TRY(placed(__func__, context, CONTEXT_PLAN, [&](block_layout *layout) {
+        layout_add(layout, size_t(count), &action);
+        layout_add(layout, 2 * size_t(count), &source);
+        return place_sorted_rows(layout, count, &a);
+    }));
     const float2 *sums = reinterpret_cast<const float2 *>(density);
     int64_t total;
-    GS_CUDA(launch_for(stream, count, density_block, choose_kernel, *gaussians, sums, *rules, a.action));
-    GS_TRY(place_rows(a, count, &total, stream));
+    GS_CUDA(launch_for(stream, count, density_block, choose_kernel, *gaussians, sums, *rules, action));
+    GS_TRY(place_rows(action, a, count, &total, stream));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch_for(stream, count, density_block, rank_kernel, a.action, sums, count,
-                           a.rows.order.keys[0], a.rows.order.values[0]));
-        GS_CUDA(
-            sort_pairs(&a.rows.order, count, 32, &selected, a.rows.scratch, a.rows.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.rows.order.keys[selected],
-                           a.rows.order.values[selected], first, a.action));
-        GS_TRY(place_rows(a, count, &total, stream));
+        GS_CUDA(launch_for(stream, count, density_block, rank_kernel, action, sums, count, a.order.keys[0],
+                           a.order.values[0]));
+        GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.order.keys[selected],
+                           a.order.values[selected], first, action));
+        GS_TRY(place_rows(action, a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
-    GS_CUDA(
-        launch_for(stream, count, density_block, source_kernel, a.action, a.rows.before, count, a.source));
-    *plan = {count, total, 0, 0, a.action, a.source, a.rows.before};
+    GS_CUDA(launch_for(stream, count, density_block, source_kernel, action, a.before, count, source));
+    *plan = {count, total, 0, 0, action, source, a.before};
     return GS_OK;
 }
 
@@ -418,7 +400,7 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
     if (rules->density) {
         sorted_rows a;
         int selected;
-        GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
+        GS_TRY(placed(__func__, context, count, &a));
         GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
                            a.order.keys[0], a.order.values[0]));
         GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
@@ -429,7 +411,9 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
                                     *rules, a.source));
     }
     relocation_arrays a;
-    GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
+    GS_TRY(placed(__func__, context, CONTEXT_SCRATCH, [&](block_layout *layout) {
+        return place_arrays(layout->memory, count, &a, &layout->bytes);
+    }));
     GS_CUDA(
         launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.weights, a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
@@ -474,7 +458,7 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
     GS_REQUIRE(count == 0 || score, "score must be given");
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
     sorted_rows a;
-    GS_TRY(placed(__func__, count, context, CONTEXT_SCRATCH, &a));
+    GS_TRY(placed(__func__, context, count, &a));
     int selected;
     GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
                        a.order.values[0]));

@@ -117,7 +117,7 @@ inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_r
 constexpr float weight_scale = 0x1p24f; // opacities become integers; 2^31 of them sum to less than 2^63
 constexpr int most_sharing = 51;        // as published; with more, the result is brighter than the original
 
-// What a Gaussian of this opacity is drawn by; 0 of those that do not live.
+// The weight by which a Gaussian of this opacity is drawn; 0 unless it lives.
 __device__ inline int64_t weight_of(float opacity) {
     return opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
 }
@@ -157,7 +157,7 @@ static __global__ void __launch_bounds__(density_block)
     float opacity, factor;
     share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
           &factor);
-    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // sharing kills no Gaussian
+    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // those that share stay alive
     gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
     for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
     clear_moment(first, i);
@@ -172,7 +172,7 @@ static __global__ void __launch_bounds__(density_block)
     const int64_t total = before[count];
     if (i >= count) return;
     source[i] = uint32_t(i);
-    if (before[i + 1] > before[i] || total == 0) return; // living, or nobody is
+    if (before[i + 1] > before[i] || total == 0) return; // this one lives, or none does
     random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
     source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
     atomicAdd(&sharing[source[i]], 1u);
@@ -222,7 +222,7 @@ __device__ inline void place_half(const gs_gaussians &g, int64_t i, bool other_s
     // 4 p - p^2 / e = 2 sqrt 2 o
     const float twice = 2.8284271f * sigmoid(g.opacity_logit[i]);
     const float half = twice / (2 + sqrtf(4 - inv_e * twice));
-    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // a split kills no Gaussian
+    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // both halves stay alive
     for (int k = 0; k < 3; k++) g.mean[3 * i + k] += along * rotation[k][axis];
     g.log_scale[3 * i + axis] -= log_sqrt2;
     g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);

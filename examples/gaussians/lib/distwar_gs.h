@@ -15,9 +15,9 @@
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
 // - A call queues its work on its context's stream and returns. Three calls wait for it once, to read a number:
 //   gs_settle, gs_forward, which calls it, and gs_density_plan_step. The others can be captured into a CUDA graph.
-// - Memory: arrays are the caller's. What a call needs beside its arguments is its context's, and what a view needs from
-//   gs_bin on is the view's (gs_view_memory), which a context allocates. Both grow where a call needs more than any before:
-//   gs_reserve, or a pass that is not captured, comes before a capture.
+// - Memory: the caller owns arrays, a context what calls need besides, and a view (gs_view_memory) what it needs from gs_bin
+//   on, which a context allocates. Both grow when a call needs more than any before, which a capture cannot: call
+//   gs_reserve before it, or make a pass that is not captured.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - Errors: the result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
@@ -62,7 +62,7 @@ typedef struct gs_allocator {
 } gs_allocator;
 
 // allocator: NULL: the device's stream-ordered pool, cudaMalloc where there is none, malloc under simt. One thread at a
-// time may use a context. Where a call takes a context, NULL stands for one of the calling thread's own, on stream NULL.
+// time may use a context. A call whose context is NULL uses one of the calling thread's own, on stream NULL.
 gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_context **context);
 void gs_context_destroy(gs_context *context); // NULL is harmless
 
@@ -104,8 +104,8 @@ typedef struct gs_gaussians {
     float *log_scale;     // [count][3]
     float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
-    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh0 all but the first of a Gaussian
-    float *sh0;           // [count][GS_CHANNELS], or NULL; who takes it: as of `form`
+    float *sh;  // [count][(sh_degree + 1)^2][GS_CHANNELS]; if sh0 is given, without a Gaussian's first ones
+    float *sh0; // [count][GS_CHANNELS]: these; or NULL. Taken by the calls that take GS_ACTIVATED
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
@@ -167,8 +167,9 @@ typedef struct gs_splat_grad {
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
     float depth;                            // d loss / d depth
-    float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
-                        // pixel, without the lengths of the rows of w
+    float abs_x,
+        abs_y; // |h e0| and |h n e|, n = (w1, w2) / |(w1, w2)|: times 2 ln 2 w0 and 2 ln 2 |(w1, w2)|
+               // they are the sums of |d loss / d mean| over the pixels
 } gs_splat_grad;
 
 enum {
@@ -186,8 +187,8 @@ typedef struct gs_tile_ranges {
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
     uint32_t *tile_order; // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
-    // Number of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
-    // arrays above, and entry v count + i of splat_index is splat i of view v.
+    // Number of gs_view.views; 0 counts as 1. In all arrays above tile t of view v has the number v tiles_y tiles_x + t;
+    // splat_index names splat i of view v by v count + i.
     int32_t views;
     int64_t call; // number of the context's gs_bin that wrote the lists; 0: it was captured into a graph
     // Device: the entries that the lists need. NULL: gs_settle has seen that they fit.
@@ -201,7 +202,7 @@ typedef struct gs_view_memory {
     void *memory;
     size_t bytes;
     // Room for entries of the lists, and of gs_bin's buckets: 0..2^40. gs_settle lets them grow before there is none left. A
-    // caller who knows about how many there will be, or that of the last view alike, may set them at the start.
+    // caller who can estimate them, from a similar view for example, may set them at the start.
     int64_t isect_capacity;  // 0: the first pass only counts
     int64_t bucket_capacity; // with too few it is slower; 0: by isect_capacity
 } gs_view_memory;
@@ -240,17 +241,17 @@ typedef struct gs_view {
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     // Camera:
     gs_camera camera;
-    // Taken by gs_forward, gs_backward, their stages and gs_reserve. Others take one camera: a copy of the view with camera
-    // v, splats + v gaussians.count and views {0} is view v. gaussians.count times cameras: up to 2^31 - 2.
+    // Taken by gs_forward, gs_backward, their stages and gs_reserve. For other calls make a copy of the view for each
+    // camera v: with that camera, splats + v gaussians.count and views {0}. gaussians.count times cameras: up to 2^31 - 2.
     gs_views views;
     gs_rows rows;            // gs_bin leaves the lists of other rows empty: background. {0, 0}: all rows
     int32_t normalize_depth; // not 0: image.depth is divided by alpha
     // Not 0: image.depth, not median_depth, is of 1 / gs_splat.depth: the form of monocular estimates, 0 where nothing is.
     int32_t inverse_depth;
-    gs_view_memory memory; // of one view at a time; of a copy of the view it is not
+    gs_view_memory memory; // belongs to this view, not to copies of it
     gs_splat *splats;      // [count], written by gs_project; NULL: gs_forward places it in memory
     gs_image
-        image; // written by gs_render; of the first three arrays gs_bin places those that are NULL in memory
+        image; // written by gs_render; gs_bin places those of the first three arrays that are NULL in memory
     gs_tile_ranges ranges; // written by gs_bin
     int64_t isects_needed; // written by gs_settle: entries that the lists have or would need
 } gs_view;
@@ -298,8 +299,8 @@ typedef struct gs_gradient {
     float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
     // Written by gs_project_backward: by view.camera. NULL: not computed, at no cost. Of one camera only.
     gs_camera_gradient *camera;
-    // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
-    // not by the image alone. Replaces what splat_grad says (gs_mean2d_gradient). NULL: that counts.
+    // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means directly as
+    // well as by the image. Replaces what follows from splat_grad (gs_mean2d_gradient). NULL: that stays.
     const float *pixel_mean2d;
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows. NULL: of the view.
@@ -307,19 +308,19 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_BLOCK: a thread's part of each sum is clamped to [-block_limit, block_limit]
     // before the tile adds it up, against outliers. With ranges.pixels_per_thread 1 it is a pixel's. 0: not clamped.
     float block_limit;
-    // Read by gs_project_backward. Not NULL: gs_adam by its gradients, which never reach memory: `gaussians` is neither
-    // read nor written. The same as the two calls, up to rounding. The arrays of adam's gaussians may be those of
-    // view.gaussians. Those of sh are aligned to 16 bytes. camera must be NULL. One launch: of the bytes of the two
-    // calls those of the gradients, and one reading of the values, less.
+    // Read by gs_project_backward. Not NULL: makes the step of gs_adam in place of writing gradients; `gaussians` is neither
+    // read nor written. The result is that of the two calls, up to rounding. The arrays of adam's gaussians may be those
+    // of view.gaussians. Those of sh are aligned to 16 bytes. camera must be NULL. Cost: one launch, which neither writes
+    // nor reads gradients and reads values once, not twice.
     const gs_adam_step *adam;
 } gs_gradient;
 
 // ---- one call each way ----
 
-// gs_project, gs_bin, gs_render and gs_settle, again with more room until the lists fit. Queues all before it waits.
+// Calls gs_project, gs_bin, gs_render and gs_settle, again with more room until the lists fit. Queues all before it waits.
 gs_status gs_forward(gs_view *view, gs_context *context);
 
-// gs_render_backward and gs_project_backward.
+// Calls gs_render_backward and gs_project_backward.
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                       gs_context *context);
 
@@ -354,8 +355,8 @@ gs_status gs_bin(gs_view *view, gs_context *context);
 
 // Waits until the lists of the view's last gs_bin, in the same context, are counted; not for their sorting, nor for what is
 // queued behind gs_bin: queue gs_render and the loss first. Several views may be queued, up to 64, before each is settled.
-// Writes isects_needed and of ranges isects, pixels_per_thread and split_tiles: gradients then have the bits of any other
-// way here. Lets memory.isect_capacity and bucket_capacity grow for the next pass. Settled views return at once.
+// Writes isects_needed and of ranges isects, pixels_per_thread and split_tiles: gradients then have the bits that they have
+// after gs_forward. Lets memory.isect_capacity and bucket_capacity grow for the next pass. Settled views return at once.
 // GS_ISECTS_DO_NOT_FIT: ranges is unchanged. Queue the pass again, from gs_bin on.
 // After the replay of a graph that has captured gs_bin: says the same of that replay, and waits for the stream.
 gs_status gs_settle(gs_view *view, gs_context *context);
@@ -390,8 +391,8 @@ int gs_has_strategy(distwar_strategy strategy);
 // Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.
-// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
-//          fixed ignore balance_threshold. Unless there are GS_CHANNELS channels, all but fixed are the tree.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33, which block and
+//          fixed ignore. With other than GS_CHANNELS channels every strategy but fixed is the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_context *context);
 
@@ -440,16 +441,16 @@ typedef struct gs_loss_image {
     float depth_weight;    // finite
 } gs_loss_image;
 
-// 0.8 L1 + 0.2 (1 - SSIM) of images of one size, and of depths; docs/developers/math.md, section 5. of: host, [count]. An
-// image has the same bits in every run and whichever are beside it. Images may have masks and gradients or not; those
-// beside each other that are alike go through each stage in one launch, up to 2 million pixels.
+// 0.8 L1 + 0.2 (1 - SSIM) of images of one size, and the loss of depths; docs/developers/math.md, section 5. of: host,
+// [count]. The bits of an image's results depend neither on the run nor on other images. Each may have a mask and a
+// gradient or not; neighbours in `of` that are alike go through each stage in one launch, up to 2 million pixels.
 // Cost:    with log_gain three small kernels more for an image, and memory for its colours; with depth three.
 gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context);
 
-// Views whose gains are 1 in the mean, or scene and gains could drift together: all, or neighbours.
+// Views whose log gains keep the mean 0, so that scene and gains do not drift together: all, or neighbours.
 typedef struct gs_exposure_group {
-    const int32_t *views; // device, [count]: which they are
-    int64_t count, view;  // view: the place of the one that steps among them
+    const int32_t *views; // device, [count]: their numbers
+    int64_t count, view;  // view: the place in `views` of the one that steps
 } gs_exposure_group;
 // Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); a group of several then gets the mean 0.
 // log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: gs_loss_image.gain_sums; rate, prior: finite, >= 0.
@@ -544,16 +545,16 @@ typedef struct gs_density_rules {
 
 // The fate of each Gaussian. Arrays lie in the context's memory until the next gs_density_plan_step.
 typedef struct gs_density_plan {
-    // The rows that gs_density_move moves, and where they begin before and after: all. The caller may name a part of
-    // them, which lies by itself on one of several GPUs, first_after and count_after by `begin`.
+    // gs_density_move moves `count` rows from `first` on to count_after rows from first_after on: here all. A caller whose
+    // GPU has a part of the scene names that part; `begin` says where it begins and ends after the move.
     int64_t count, count_after, first, first_after;
     uint8_t *action;  // of all: [count]
     uint32_t *source; // of all: [count_after]: row of the Gaussian that this one comes from; top bit: new
     int64_t *begin;   // of all: [count + 1]: the row that the first one becomes, and the end
 } gs_density_plan;
 
-// Reads log_scale, opacity_logit and density: of a scene on several GPUs those of all Gaussians. Gaussians keep their order; a clone follows its original, and
-// the two of a split are neighbours. Waits for the stream.
+// Reads log_scale, opacity_logit and density, of a scene on several GPUs those of all Gaussians. Gaussians keep their order;
+// a clone follows its original, and the two of a split are neighbours. Waits for the stream.
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
                                const gs_density_rules *rules, gs_density_plan *plan, gs_context *context);
 
@@ -583,8 +584,8 @@ typedef struct gs_refill_rules {
 // By splits: for each such row draws a living Gaussian, with probability proportional to its sum in `density`, each at
 //   most once. One half stays in its row, the other takes the row that was dead or new. Both halves have 1 / sqrt 2 of
 //   its longest axis, lie as far from its mean to either side along it, and stop about the light that it stopped. Their
-//   moments are 0. Sums that are 0, negative or not finite are not drawn. Where none is left to draw, dead rows stay as
-//   they are and new rows become dead.
+//   moments are 0. A Gaussian whose sum is 0, negative or not finite is not drawn. When none is left to draw, dead rows
+//   stay as they are and new rows become dead.
 // Cost: prefix sums of count values, by splits a sort of them too. Does not wait.
 gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                     const gs_gaussians *second_moment, const gs_refill_rules *rules, gs_context *context);
@@ -601,11 +602,10 @@ gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float s
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
                              float scale_weight, const gs_gaussians *gradients, gs_context *context);
 
-// Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
-// logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that
-// of its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in
-// place of gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first:
-// that of row 0, where the rows are a part of a scene.
+// Leaves a random share of the Gaussians out of a step, which teaches the others to do without any one of them. Writes
+// logits[count], to render with in place of gaussians->opacity_logit: with probability `share` (0..0.9) that of a Gaussian
+// that is never seen, else that of min(opacity / (1 - share), 0.9999), so that pictures keep their brightness. The choice is
+// a function of seed, iteration and index among all Gaussians; first: the index of row 0, where rows are a part of a scene.
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
                      uint64_t iteration, float *logits, gs_context *context);
 
@@ -614,9 +614,9 @@ gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, 
 // of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context);
 
-// Makes the Gaussians dead whose score is at most `part` (0..1) times the upper quartile of all scores, which a quarter of
-// them exceed: the next gs_refill takes their rows. Relative to what others contribute, `part` does for pictures of any
-// size and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0.
+// Makes Gaussians dead whose score is at most part * q, part in 0..1, q the upper quartile of all scores: the next gs_refill
+// takes their rows. As q follows the size of the pictures and the number of Gaussians, one `part` suits them all. Those of
+// score 0 always die. score: [count]; NaN and negative values count as 0.
 // Cost: a sort of count values. Does not wait.
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context);
 
@@ -681,9 +681,9 @@ typedef struct gs_stereo {
 
 // Writes inverse_depth of all views. A plane's score at a pixel is the mean of the two best normalised correlations with
 // the neighbours, over 25 samples of a window of 7x7 pixels, warped by the plane. The depth is the vertex of a parabola
-// through the best score and those beside it; half a step where plane 0, at infinity, is best. Unknown: pixels within 3
-// of the border, in front of one colour, that fewer than two neighbours see, whose best plane is the last, or whose
-// score says so. Cost: pixels * steps * neighbours * 25 samples.
+// through the best score and those of the planes next to it; half a step where plane 0, at infinity, is best. A pixel's
+// depth is unknown within 3 pixels of the border, in a window of one colour, where fewer than two neighbours see it, where
+// the last plane is best, and by least_score and least_lead. Cost: pixels * steps * neighbours * 25 samples.
 gs_status gs_stereo_depths(const gs_stereo *stereo, gs_context *context);
 
 // Writes the points of view `view`: points[pixel] in the world, NaN where there is none; room for most_pixels. A pixel of

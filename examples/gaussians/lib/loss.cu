@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and the correction of
-// colours for exposure that a picture may go through before, with its adjoint. Reads images and photographs, writes
+// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and a correction of colours
+// for exposure before them, with its adjoint. Reads images and photographs, writes
 // results and the gradients by the images. docs/developers/math.md, section 5. From top to bottom: colours and SSIM, depth,
 // exposure, the calls.
 //
@@ -33,13 +33,13 @@ template <bool masked>
 constexpr int forward_blocks = masked ? 4 : 5;
 #endif
 
-// The loss: the first result is l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
-// values, so a part of them gets its share.
+// The loss: result[0] = l1 mean |c - c*| + ssim_base share + ssim mean SSIM. share: the part of the image's values that is
+// summed, so that the losses of parts add up.
 struct loss_terms {
     double l1, ssim, ssim_base;
-    bool valid;           // windows that reach outside the image do not count
-    int64_t first, last;  // places of a plane, first .. last - 1, whose differences are summed
-    double values, share; // over which means are taken: their number, and which part of them is summed
+    bool valid;                      // windows that reach outside the image do not count
+    int64_t first, last;             // places of a plane, first .. last - 1, whose differences are summed
+    double values, share;            // values: the number over which means are taken
     const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
 };
 
@@ -428,10 +428,6 @@ __global__ void __launch_bounds__(THREADS)
         for_channels([&](int k) { log_gains[group.views[i]][k] -= mean[k]; });
 }
 
-int rows_of(int32_t height) {
-    return (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
 gs_status queue_exposure(const gs_loss_image &of, float *corrected, gs_stream stream) {
     const int64_t plane = int64_t(of.images.width) * of.images.height;
     return GS_STATUS(
@@ -480,7 +476,7 @@ gs_status place_loss(const char *function, const gs_loss_image *of, int32_t coun
         out->workspace = layout_add(&layout, workspace);
         if (corrected > 0) {
             layout_add(&layout, corrected * GS_CHANNELS * pixels, &out->corrected);
-            layout_add(&layout, size_t(rows_of(height)) * SUMS, &out->row_sums);
+            layout_add(&layout, size_t(tiles_along(height)) * SUMS, &out->row_sums);
         }
         if (layout.memory) return GS_OK;
         GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, layout.bytes, &layout.memory));
@@ -527,8 +523,8 @@ gs_status gs_loss(const gs_loss_image *of, int32_t count, gs_context *context) {
     }
     for (int32_t i = 0; i < count; i++) {
         if (of[i].images.color && of[i].log_gain && of[i].color_gradient) {
-            GS_TRY(queue_exposure_adjoint(of[i], {0, rows_of(height)}, memory.row_sums, stream));
-            GS_TRY(libgs_gain_sums(memory.row_sums, rows_of(height), of[i].gain_sums, stream));
+            GS_TRY(queue_exposure_adjoint(of[i], {0, tiles_along(height)}, memory.row_sums, stream));
+            GS_TRY(libgs_gain_sums(memory.row_sums, tiles_along(height), of[i].gain_sums, stream));
         }
         if (of[i].depth_target)
             GS_TRY(queue_depth_loss(of[i], static_cast<depth_sums *>(memory.workspace), stream));
@@ -552,14 +548,12 @@ gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_ro
     GS_REQUIRE(!of->log_gain || !of->color_gradient || gain_rows, "gain_rows must be given");
     loss_memory memory = {};
     GS_TRY(place_loss(__func__, of, 1, 1, context, &memory));
-    const int first = rows.begin * GS_TILE_SIZE,
-              last = rows.end * GS_TILE_SIZE < height ? rows.end * GS_TILE_SIZE : height;
-    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
-                   rows.end <= (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+    const int first = rows.begin * GS_TILE_SIZE, last = std::min(rows.end * GS_TILE_SIZE, height);
+    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end && rows.end <= tiles_along(height),
                "rows must be a range of the rows of tiles");
     static_assert(LOSS_HALO == 2 * RADIUS, "the windows of the windows");
     const int begin = first < LOSS_HALO ? 0 : (first - RADIUS) / TILE * TILE;
-    const int end = last + LOSS_HALO < height ? last + LOSS_HALO : height;
+    const int end = std::min(last + LOSS_HALO, height);
     const int64_t before = int64_t(begin) * width;
     loss_images<uint8_t> all = no_images(of->images);
     loss_terms terms = whole_loss(all.plane);

@@ -4,6 +4,7 @@
 #include "context.h"
 #include "distwar_gs.h"
 #include "launch.cuh"
+#include <algorithm>
 
 namespace {
 
@@ -86,8 +87,7 @@ __global__ void __launch_bounds__(block_size)
 
 template <typename T, typename Value>
 gs_status shrink(const gs_shrinking &s, int channels, const Value &value, gs_stream stream) {
-    const int across = s.factor < s.width ? s.factor : s.width,
-              down = s.factor < s.height ? s.factor : s.height;
+    const int across = std::min(s.factor, s.width), down = std::min(s.factor, s.height);
     const blocks of = {s.width, across, down, s.width / across, s.height / down};
     const int64_t values = int64_t(channels) * of.width * of.height;
     return GS_STATUS(launch_for(stream, values, block_size, shrink_kernel<Value, T>, of, value, values,

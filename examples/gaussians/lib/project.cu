@@ -31,8 +31,8 @@ bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
     return usual;
 }
 
-// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras. usual:
-// is_usual; known at compile time, or the kernel takes a tenth longer. A block serves one camera; neighbouring blocks
+// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras. usual: is_usual, a
+// template argument since the kernel takes a tenth longer with a variable. A block serves one camera; neighbouring blocks
 // serve the same Gaussians, whose parameters are then in the cache.
 template <int model, int sh_degree, bool usual, typename Cameras>
 __global__ void __launch_bounds__(rows_block)

@@ -41,18 +41,11 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     GS_TRY(check_colors(function, scene));
     *out = *in;
     out->channels = channels_of(scene);
-    if (scene->color)
-        out->sh = out->sh0 = nullptr;
-    else
-        out->color = nullptr;
-    if (!scene->sh0)
-        out->sh0 = nullptr;
-    else if (in->sh_degree == 0) // there is no rest
-        out->sh = out->sh0, out->sh0 = nullptr;
-    if (scene->covariance)
-        out->log_scale = out->quaternion = nullptr;
-    else
-        out->covariance = nullptr;
+    if (scene->sh0 && in->sh_degree == 0) out->sh = out->sh0; // there is no rest
+    if (!scene->sh0 || in->sh_degree == 0 || scene->color) out->sh0 = nullptr;
+    (scene->color ? out->sh : out->color) = nullptr;
+    (scene->covariance ? out->log_scale : out->covariance) = nullptr;
+    if (scene->covariance) out->quaternion = nullptr;
     if (in->count == 0) return GS_OK;
     GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
     GS_REQUIRE_OF(function, scene->color ? out->color : out->sh,

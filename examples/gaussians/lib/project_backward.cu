@@ -18,7 +18,7 @@ struct gaussian_gradient {
     float mean[3], log_scale[3], quaternion[4], opacity_logit, covariance[6];
 };
 
-// ---- a step of Adam by the gradients of a warp's Gaussians, which it has in registers and in shared memory ----
+// ---- a step of Adam by the gradients of a warp's Gaussians, which lie in registers and in shared memory ----
 
 // As adam_array; whole rows.
 struct stepped_array {
@@ -221,7 +221,7 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
-// Apart from the other gradients: only if it is wanted. unit: pixels of a unit of mean2d.
+// A function of its own, since few want it. unit: pixels of a unit of mean2d.
 __device__ void absolute_mean2d(const gs_splat &splat, const gs_splat_grad &sums, bool has_gradient,
                                 float2 unit, float *out) {
     const float length =
@@ -267,7 +267,7 @@ splat_gradients splat_gradients_of(const gs_gradient *gradient) {
 // has few of these warps, which wait for memory.
 __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, const splat_gradients &at,
                                                         int64_t count, int views, int64_t i) {
-    unsigned in_views = 0, met = 0; // met: a pixel
+    unsigned in_views = 0, met = 0; // a bit for each view: not culled; a gradient that is not 0
     if (views == 1) {
         in_views = splats[i].depth != 0;
         met = any_grad(load_splat_grad(at.splat_grad, i));
@@ -470,7 +470,7 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
             sums.rows);
     }));
     if (gradient->camera)
-        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera));
+        GS_TRY(launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera));
     return GS_OK;
 }
 

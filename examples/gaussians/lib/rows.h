@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stages of rows of an image, whose other rows somebody else renders: with these, rows have the bits that they have in the
-// whole image. Internal to libdistwar_gs and to programs that are linked with its static library.
+// Stages for some rows of an image, whose other rows other ranks render: the rows get the bits that they have in the whole
+// image. Internal to libdistwar_gs and to programs that are linked with its static library.
 #pragma once
 
 #include "c_linkage.h"
@@ -16,10 +16,10 @@ C_LINKAGE_BEGIN
 // Cost:               that of gs_loss for the rows that it reads; with a mask, all of the mask too.
 enum { LOSS_HALO = 10 };
 gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_rows, gs_context *context);
-// gs_loss_image.gain_sums of an image, in the order of its rows of tiles, whichever rank has them.
+// Writes gs_loss_image.gain_sums: adds gain_rows in the order of the rows of tiles, whichever ranks have written them.
 gs_status libgs_gain_sums(const double *gain_rows, int32_t rows, float *sums, gs_stream stream);
 
-// Bytes that gs_bin takes of a context, beside what stays in gs_view.memory.
+// The bytes that gs_bin takes of a context; what it keeps in gs_view.memory is not among them.
 size_t libgs_bin_bytes(const gs_view *view);
 
 // How long the lists of some rows are.
@@ -28,7 +28,7 @@ typedef struct list_lengths {
     int64_t isects, longest;
     int32_t class_end[LIST_CLASSES]; // of gs_bin: tiles with lists of each class of lengths, or longer
 } list_lengths;
-// lengths: device. Of the lists that gs_bin has made.
+// Writes the lengths of the lists that gs_bin has made. lengths: device.
 gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream);
 // Writes ranges.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
 // intersections, longest: of the image. All GPUs are of one kind.

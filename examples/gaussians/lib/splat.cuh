@@ -156,10 +156,9 @@ __device__ inline tile_box box_of(const splat_reach &r, const tile_grid &grid) {
 }
 
 inline tile_grid grid_of(const gs_view *view) {
-    const int width = view->camera.width, height = view->camera.height;
-    const int tiles_y = tile_rows_of(view);
+    const int width = view->camera.width, height = view->camera.height, tiles_y = tiles_along(height);
     const bool all = view->rows.begin == 0 && view->rows.end == 0;
-    return {width,   height,           (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+    return {width,   height,           tiles_along(width),
             tiles_y, view_count(view), all ? gs_rows{0, tiles_y} : view->rows};
 }
 

@@ -156,7 +156,7 @@ __device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
     return middle;
 }
 
-// From a window's sums: of d1 and d2, the differences from about1 and about2, of (d1 - d2)^2 and of d1 d2.
+// From a window's sums of d1, d2, (d1 - d2)^2 and d1 d2, where d1 and d2 are differences from about1 and about2.
 __device__ __forceinline__ statistics statistics_of(const float *sum, float about1, float about2,
                                                     float inv_weight) {
     const float d1 = sum[0] * inv_weight, d2 = sum[1] * inv_weight, d = d1 - d2;

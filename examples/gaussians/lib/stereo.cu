@@ -27,8 +27,8 @@ __device__ ray ray_of(const gs_camera &camera, float x, float y) {
     return r;
 }
 
-// Where a camera sees the point of inverse depth w, and w times its camera z. False if it does not see the point, or
-// from beside.
+// Where a camera sees the point of inverse depth w, and w times its camera z. False unless the point is in front of the
+// camera and not nearly at 90 degrees to its axis.
 __device__ bool pixel_of(const gs_camera &camera, const ray &r, float w, float pixel[2], float *z) {
     float point[3], q[3];
     for (int k = 0; k < 3; k++) point[k] = fmaf(r.centre[k], w, r.direction[k]);
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(block_size) stereo_depths_kernel(gs_stereo in)
         view.inverse_depth[i] = found.place * view.step;
 }
 
-// How far another view's depth is from that of a point, in units of what it may be; positive: the view looks through it.
-// NaN if it does not see the point or knows no depth. ratio: of its inverse depth to the point's.
+// The difference between another view's depth and a point's, in units of the tolerance; positive: the view looks through
+// the point. NaN if it does not see the point or knows no depth. ratio: of its inverse depth to the point's.
 __device__ float difference(const gs_stereo &in, int to, const ray &r, float w, int64_t *pixel,
                             float *ratio) {
     const gs_stereo_view &view = in.views[to];

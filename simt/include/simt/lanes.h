@@ -84,7 +84,7 @@ inline std::uint64_t result_after(Switched switched) {
     return current->result;
 }
 
-// A lane's last seen place becomes that of its library call, which ends.
+// Ends a library call: its place becomes the lane's last seen one.
 void leave_call();
 // Until the next collective of this call, which compares the promises of its lanes.
 inline void promise(const Promise &p) {
@@ -139,7 +139,7 @@ void yield(Place place);
 // Refuses the launch for this reason.
 [[noreturn]] void refuse(const char *reason, SIMT_HERE);
 
-// A number that differs for objects with different bytes, but by chance (FNV-1a).
+// A hash of the object's bytes (FNV-1a).
 template <typename T>
 std::uint64_t digest(const T &object) {
     std::uint64_t sum = 0xcbf29ce484222325u;

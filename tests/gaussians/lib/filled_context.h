@@ -47,10 +47,12 @@ class filled_context {
         return true;
     }
     int allocations = 0;
+    bool fails = false; // all allocations
 
   private:
     static void *allocate(void *user, size_t bytes, gs_stream) {
         filled_context &of = *static_cast<filled_context *>(user);
+        if (of.fails) return nullptr;
         auto made = std::make_unique<device_vector<char>>(std::vector<char>(bytes + of.guard, of.pattern));
         void *const at = made->data();
         of.allocations++;

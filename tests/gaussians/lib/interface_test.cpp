@@ -10,69 +10,56 @@
 
 namespace {
 
-TEST(Interface, ForwardMakesRoomForPairsThatDoNotFit) {
-    const kernel_frame stages(some_scene);
-    const int64_t isects = stages.view.ranges.isects;
-    for (const int64_t missing : {int64_t(1), isects}) {
-        view_step step(stages);
-        step.view.memory.isect_capacity = isects - missing;
-        ASSERT_GS_OK(gs_forward(&step.view, NULL));
-        EXPECT_EQ(step.view.isects_needed, isects);
-        EXPECT_EQ(step.view.memory.isect_capacity, isects + isects / 4);
-        EXPECT_EQ(step.color(), stages.color.read());
-        EXPECT_EQ(downloaded(step.view.image.n_contrib, size_t(step.pixels)), stages.n_contrib.read());
-    }
-}
-
-// Arrays that are NULL lie in the view's memory, side by side; those of the caller stay.
-TEST(Interface, AViewHasTheArraysThatItsCallerHasNot) {
+// Those of the caller stay. That own arrays do not overlap: Large.
+TEST(Interface, ArraysThatAreNotGivenLieInTheView) {
     for (const int given : {0, 1, 2}) {
         const kernel_frame stages(some_scene);
         filled_context context;
         own_view view(stages.view, context);
-        const size_t count = size_t(some_scene.count), pixels = size_t(stages.pixels());
         view.ranges = {};
         if (given == 0) view.splats = NULL, view.image = {};
         if (given == 1) view.splats = NULL, view.image.transmittance = NULL;
         for (const int pass : {1, 2}) {
             ASSERT_GS_OK(gs_forward(&view, context)) << pass;
             const struct {
-                const void *at, *of_caller;
-                size_t bytes;
+                const void *at, *of_caller; // NULL: never the caller's
                 bool is_given;
-            } all[] = {
-                {view.splats, stages.view.splats, count * sizeof(gs_splat), given == 2},
-                {view.image.color, stages.view.image.color, 3 * pixels * sizeof(float), given > 0},
-                {view.image.transmittance, stages.view.image.transmittance, pixels * sizeof(float),
-                 given == 2},
-                {view.image.n_contrib, stages.view.image.n_contrib, pixels * sizeof(uint32_t), given > 0},
-                {view.ranges.tile_begin, NULL, 13 * sizeof(int64_t), false},
-                {view.ranges.tile_order, NULL, 12 * sizeof(uint32_t), false},
-                {view.ranges.splat_index, NULL, size_t(view.ranges.isects) * sizeof(uint32_t), false}};
-            const char *const memory = static_cast<const char *>(view.memory.memory);
-            std::vector<std::pair<const char *, size_t>> inside;
-            for (const auto &part : all) {
-                const char *const at = static_cast<const char *>(part.at);
-                if (part.is_given)
-                    EXPECT_EQ(at, part.of_caller);
-                else
-                    inside.emplace_back(at, part.bytes);
+            } all[] = {{view.splats, stages.view.splats, given == 2},
+                       {view.image.color, stages.view.image.color, given > 0},
+                       {view.image.transmittance, stages.view.image.transmittance, given == 2},
+                       {view.image.n_contrib, stages.view.image.n_contrib, given > 0},
+                       {view.ranges.tile_begin, NULL, false},
+                       {view.ranges.tile_order, NULL, false},
+                       {view.ranges.splat_index, NULL, false}};
+            for (const auto &[at, of_caller, is_given] : all) {
+                const size_t place =
+                    size_t(static_cast<const char *>(at) - static_cast<char *>(view.memory.memory));
+                EXPECT_EQ(at == of_caller, is_given);
+                EXPECT_TRUE(is_given || (place < view.memory.bytes && place % 16 == 0));
             }
-            std::sort(inside.begin(), inside.end());
-            const char *end = memory;
-            for (const auto &[at, bytes] : inside) {
-                EXPECT_GE(at, end);
-                EXPECT_EQ((at - memory) % 16, 0);
-                end = at + bytes;
-            }
-            EXPECT_LE(end, memory + view.memory.bytes);
-            EXPECT_EQ(downloaded(view.image.color, 3 * pixels), stages.color.read());
+            EXPECT_EQ(downloaded(view.image.color, 3 * size_t(stages.pixels())), stages.color.read());
         }
         gs_view_free(&view, context);
         EXPECT_EQ(view.memory.memory, nullptr);
         EXPECT_EQ(view.splats, given == 2 ? stages.view.splats : nullptr);
         EXPECT_EQ(view.image.color, given > 0 ? stages.view.image.color : nullptr);
     }
+}
+
+// Memory that cannot grow is gone, and the view's arrays with it: the next pass places them.
+TEST(Interface, AFailedAllocationLeavesNoArraysBehind) {
+    const kernel_frame stages(some_scene);
+    filled_context context;
+    own_view view(stages.view, context);
+    view.ranges = {}, view.splats = NULL, view.image = {}, view.gaussians.count = 10;
+    ASSERT_GS_OK(gs_forward(&view, context));
+    view.gaussians.count = stages.view.gaussians.count;
+    context.fails = true;
+    EXPECT_EQ(gs_forward(&view, context), GS_DEVICE_ERROR);
+    EXPECT_EQ(view.image.color, nullptr);
+    context.fails = false;
+    ASSERT_GS_OK(gs_forward(&view, context));
+    EXPECT_EQ(downloaded(view.image.color, 3 * size_t(stages.pixels())), stages.color.read());
 }
 
 // Nothing is read of a scene without Gaussians: its splats may be NULL.
@@ -113,32 +100,25 @@ TEST(Interface, NoGaussiansLeaveTheBackground) {
     }
 }
 
-TEST(Interface, AScaleModifierMultipliesEveryScale) {
-    one_gaussian one;
-    const float plain = one.seen().conic_sqrt[2];
-    one.values.scale_modifier = 1;
-    EXPECT_EQ(one.seen().conic_sqrt[2], plain) << "0 counts as 1";
-    one.values.scale_modifier = 0.25;
-    const float modified = one.seen().conic_sqrt[2];
-    for (int k = 0; k < 3; k++) one.values.log_scale[k] += std::log(0.25);
-    one.values.scale_modifier = 0;
-    EXPECT_NEAR(one.seen().conic_sqrt[2], modified, 1e-6f * modified);
-    EXPECT_GT(modified, 2 * plain);
-}
-
-TEST(Interface, AGivenCovarianceNeedOnlyLookPositiveDefinite) {
+TEST(Interface, GivenCovariancesNeedAPositiveDefiniteProjection) {
     one_gaussian one;
     reference_gaussians_extend(&one.values, 0, 1);
     double *c = one.values.covariance; // xx, xy, xz, yy, yz, zz
-    EXPECT_EQ(one.seen().depth, 5) << "zero: a point, of the size that every splat has at least";
-    c[5] = -100;
-    EXPECT_EQ(one.seen().depth, 5) << "negative along the line of sight";
-    c[5] = 0, c[0] = c[3] = -1;
-    EXPECT_EQ(one.seen().depth, 0) << "negative both ways, so that the determinant is positive";
-    c[0] = 1;
-    EXPECT_EQ(one.seen().depth, 0) << "negative in y";
-    c[0] = c[3] = 1, c[1] = 2;
-    EXPECT_EQ(one.seen().depth, 0) << "indefinite";
+    const struct {
+        double xx, xy, yy, zz;
+        float depth;
+        const char *why;
+    } cases[] = {{0, 0, 0, 0, 5, "zero: a point, of the size that every splat has at least"},
+                 {0, 0, 0, -100, 5, "negative along the line of sight"},
+                 {-1, 0, -1, 0, 0, "negative both ways, so that the determinant is positive"},
+                 {1, 0, -1, 0, 0, "negative in y"},
+                 {1, 2, 1, 0, 0, "indefinite"},
+                 {1e30, 0, 1e30, 0, 0, "the determinant is too large for a float"}};
+    for (const auto &of : cases) {
+        c[0] = of.xx, c[1] = of.xy, c[3] = of.yy, c[5] = of.zz;
+        EXPECT_EQ(one.seen().depth, of.depth) << of.why;
+    }
+    c[0] = c[3] = 1, c[5] = 0;
     c[1] = 0;
     ASSERT_EQ(one.seen().depth, 5);
     for (int k = 0; k < 6; k++)
@@ -148,8 +128,6 @@ TEST(Interface, AGivenCovarianceNeedOnlyLookPositiveDefinite) {
             EXPECT_EQ(one.seen().depth, 0) << "value " << k << " is " << bad;
             c[k] = good;
         }
-    c[0] = c[3] = 1e30;
-    EXPECT_EQ(one.seen().depth, 0) << "the determinant is too large for a float";
     // A diagonal needle of 2000 by 0 pixels: xx yy - xy^2 in floats would have no digit left.
     const double variance = double(float(1e5));
     c[0] = c[1] = c[3] = variance;
@@ -158,18 +136,6 @@ TEST(Interface, AGivenCovarianceNeedOnlyLookPositiveDefinite) {
     const double pixels = 36 * variance, determinant = 0.3 * (2 * pixels + 0.3);
     const double l0_l2 = 2 * M_LN2 * needle.conic_sqrt[0] * needle.conic_sqrt[2];
     EXPECT_NEAR(l0_l2 * l0_l2 * determinant, 1, 1e-4);
-}
-
-TEST(Interface, GivenColorsAreNotCut) {
-    one_gaussian one;
-    reference_gaussians_extend(&one.values, 1, 0);
-    one.values.color[0] = -2, one.values.color[2] = 3;
-    const gs_splat splat = one.seen();
-    EXPECT_EQ(splat.color[0], -2);
-    EXPECT_EQ(splat.color[1], 0);
-    EXPECT_EQ(splat.color[2], 3);
-    one.values.color[1] = NAN;
-    EXPECT_EQ(one.seen().depth, 0);
 }
 
 // What a view did not read has no gradient; what it read must have one.
@@ -253,35 +219,6 @@ TEST(Interface, RadiiAreThreeSigma) {
     reference_gaussians_extend(&one.values, 0, 1);
     one.values.covariance[0] = one.values.covariance[3] = 1e16;
     EXPECT_EQ(radius_of_one(), 1 << 30);
-}
-
-TEST(Interface, TheVisibilityMarkIsTheNearPlane) {
-    const kernel_frame frame({23, 320, 0, 0, 60, 40});
-    const int64_t count = frame.choice.count;
-    gs_view means = {};
-    means.camera = frame.view.camera;
-    means.gaussians.count = count;
-    means.gaussians.mean = frame.gaussians.get()->mean;
-    const device_vector<uint8_t> device_marks{size_t(count)};
-    ASSERT_GS_OK(gs_mark_visible(&means, device_marks.data(), NULL));
-    const std::vector<uint8_t> marks = device_marks.read();
-    const std::vector<gs_splat> splats = frame.splats.read();
-    int hidden = 0;
-    for (int64_t i = 0; i < count; i++) {
-        reference_splat s;
-        reference_project(&frame.scene.gaussians, i, 0, &frame.scene.camera, NULL, &s);
-        EXPECT_TRUE(s.near_margin < 1e-4 || marks[i] == (s.depth > frame.scene.camera.near_plane)) << i;
-        EXPECT_LE(splats[i].depth > 0, marks[i]) << i;
-        hidden += !marks[i];
-    }
-    EXPECT_GT(hidden, 3);
-    EXPECT_LT(hidden, count / 2);
-
-    const device_vector<float> lost(std::vector<float>{NAN, 0, 5, 0, 0, INFINITY, 0, 0, -INFINITY});
-    means.gaussians.count = 3, means.gaussians.mean = lost.data();
-    ASSERT_GS_OK(gs_mark_visible(&means, device_marks.data(), NULL));
-    const std::vector<uint8_t> none = device_marks.read();
-    EXPECT_EQ(none[0] + none[1] + none[2], 0) << "a mean that is not finite";
 }
 
 } // namespace

@@ -93,24 +93,21 @@ void device_gaussians::fill(float value) const {
     for (const auto &array : arrays) array->fill(value);
 }
 
-reference_gaussians device_gaussians::read() const {
+held_gaussians device_gaussians::read() const {
     gs_gaussians floats;
     const std::vector<std::vector<float>> host = on_host(&floats);
     return reference_gaussians_from_floats(&floats);
 }
 
 std::vector<double> device_gaussians::values() const {
-    reference_gaussians got = read();
-    const std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
-    reference_gaussians_destroy(&got);
-    return out;
+    const held_gaussians got = read();
+    return {got.mean, got.mean + reference_gaussians_values(&got)};
 }
 
 void device_gaussians::write(const std::vector<double> &values) const {
-    reference_gaussians all = read();
+    const held_gaussians all = read();
     std::copy(values.begin(), values.end(), all.mean);
     upload(all);
-    reference_gaussians_destroy(&all);
 }
 
 kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
@@ -127,10 +124,6 @@ kernel_frame::kernel_frame(const scene_choice &choice_, gs_context *context_)
     view.image.n_contrib = n_contrib.data();
     EXPECT_GS_OK(gs_forward(&view, context));
     kept.memory = view.memory, view.memory = {};
-}
-
-kernel_frame::~kernel_frame() {
-    reference_scene_destroy(&scene);
 }
 
 std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradient,

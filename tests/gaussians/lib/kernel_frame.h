@@ -5,7 +5,7 @@
 
 #include "device_vector.h"
 #include "expect_status.h"
-#include "reference.h"
+#include "held.h"
 #include <memory>
 #include <vector>
 
@@ -35,7 +35,7 @@ class device_gaussians {
     void fill(float value) const;
     void upload(const reference_gaussians &values) const; // of the same shape
     const gs_gaussians *get() const { return &gaussians; }
-    reference_gaussians read() const;   // the caller destroys it
+    held_gaussians read() const;
     std::vector<double> values() const; // all arrays, one after another, as in reference_gaussians
     void write(const std::vector<double> &values) const;
 
@@ -60,28 +60,14 @@ struct own_view : gs_view {
     gs_context *context;
 };
 
-// What kernels decided, which frees itself.
-struct held_decisions : reference_decisions {
-    held_decisions() : reference_decisions{} {}
-    ~held_decisions() { reference_decisions_destroy(this); }
-    held_decisions(held_decisions &&other) : held_decisions() { *this = std::move(other); }
-    held_decisions &operator=(held_decisions &&other) {
-        std::swap<reference_decisions>(*this, other);
-        return *this;
-    }
-};
-
 // The constructor runs every stage up to the image.
 class kernel_frame {
   public:
     explicit kernel_frame(const scene_choice &choice, gs_context *context = NULL);
-    ~kernel_frame();
-    kernel_frame(const kernel_frame &) = delete;
-    kernel_frame &operator=(const kernel_frame &) = delete;
 
     scene_choice choice;
     gs_context *context;
-    reference_scene scene;
+    held_scene scene;
     device_gaussians gaussians;
     device_vector<gs_splat> splats;
     device_vector<float> color, transmittance, depth, median_depth;
@@ -158,9 +144,6 @@ struct one_gaussian {
     explicit one_gaussian(int sh_degree = 1) : values(reference_gaussians_create(1, sh_degree)) {
         values.mean[2] = 5, values.quaternion[0] = 1, values.opacity_logit[0] = 1;
     }
-    ~one_gaussian() { reference_gaussians_destroy(&values); }
-    one_gaussian(const one_gaussian &) = delete;
-    one_gaussian &operator=(const one_gaussian &) = delete;
 
     gs_view view_of(const gs_gaussians &gaussians, gs_splat *splats) const {
         gs_view view = {};
@@ -175,7 +158,7 @@ struct one_gaussian {
         EXPECT_GS_OK(gs_project(&view, NULL));
         return splats.read()[0];
     }
-    reference_gaussians values;
+    held_gaussians values;
     gs_camera camera = plain_camera;
 };
 

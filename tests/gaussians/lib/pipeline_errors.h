@@ -50,13 +50,15 @@ inline std::vector<group_error> pipeline_errors(const scene_choice &choice, dist
         frame.view.inverse_depth};
     reference_outputs expected = {};
     std::vector<double> expected_mean2d(2 * count), expected_abs(2 * count);
-    expected.gradients = reference_gaussians_create(choice.count, choice.sh_degree);
-    reference_gaussians_extend(&expected.gradients, choice.color, choice.covariance);
+    held_gaussians gradients = reference_gaussians_create(choice.count, choice.sh_degree);
+    reference_gaussians_extend(&gradients, choice.color, choice.covariance);
+    expected.gradients = gradients;
     expected.mean2d_gradient = expected_mean2d.data();
     reference_camera_gradient by_camera;
     expected.camera_gradient = &by_camera;
     expected.abs_mean2d_gradient = expected_abs.data();
-    expected.image = reference_image_create(width, height);
+    const held_image image_of_reference = reference_image_create(width, height);
+    expected.image = image_of_reference;
     reference_pipeline(&problem, &taken, NULL, &expected);
 
     const std::vector<float> color = frame.color.read();
@@ -71,7 +73,7 @@ inline std::vector<group_error> pipeline_errors(const scene_choice &choice, dist
     out.push_back({"L1", std::abs(value[1] - expected.value.l1) / std::max(expected.value.l1, 1e-2)});
     out.push_back({"SSIM", std::abs(value[2] - expected.value.ssim)});
 
-    reference_gaussians got = step.gradients.read();
+    const held_gaussians got = step.gradients.read();
     for (const group_error &error : group_errors(got, expected.gradients)) out.push_back(error);
     for (const group_error &error : group_errors(step.camera_gradient(), by_camera)) out.push_back(error);
     out.push_back({"mean2d", relative_norm(step.mean2d.read(), expected_mean2d)});
@@ -88,8 +90,5 @@ inline std::vector<group_error> pipeline_errors(const scene_choice &choice, dist
     }
     out.push_back({"values that should be 0", double(not_zero)});
 
-    reference_gaussians_destroy(&got);
-    reference_gaussians_destroy(&expected.gradients);
-    reference_image_destroy(&expected.image);
     return out;
 }

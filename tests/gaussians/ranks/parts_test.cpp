@@ -74,10 +74,7 @@ struct result {
 };
 
 std::vector<double> values_of(const device_gaussians &gaussians) {
-    reference_gaussians got = gaussians.read();
-    std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
-    reference_gaussians_destroy(&got);
-    return out;
+    return gaussians.values();
 }
 
 bool has_absolute(const training &t) {

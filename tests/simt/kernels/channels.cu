@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Rows of C channels, C known at run time: a template for each padded count, values in half or float, a
 // dynamic shared array, gradients summed over the lanes that share a row.
-#include "vector_math.h"
+#ifndef __CUDACC__
+#error "kernels are compiled by nvcc"
+#endif
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_fp16.h>

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 
-cudaError_t run_field(int width, int height, int charges, const float3 *charge, const float *d_out,
-                      float3 *d_charge, int *reached, cudaStream_t stream);
 cudaError_t run_channels(int count, int channels, const int *row, const float *weights, float *d_table);
 cudaError_t run_channels(int count, int channels, const int *row, const __half *weights, float *d_table);
 cudaError_t run_queue(const float *in, int n, int *tail, float *kept, unsigned *bits, __half2 *extent);
@@ -17,42 +15,6 @@ cudaError_t run_queue(const float *in, int n, int *tail, float *kept, unsigned *
 namespace {
 
 class Kernels : public Simt {};
-
-TEST_F(Kernels, FieldGradient) {
-    const int width = 37, height = 19, charges = 150;
-    std::vector<float3> charge;
-    for (int i = 0; i < charges; i++) charge.push_back({float(i * 7 % 37), float(i * 5 % 19), float(i % 4)});
-    std::vector<float> d_out;
-    for (int i = 0; i < width * height; i++) d_out.push_back(float(i % 5) - 1);
-    std::vector<float> expected(std::size_t(charges), 0.0f);
-    std::vector<int> seen;
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++) {
-            int count = 0;
-            for (int i = 0; i < charges && count < 5; i++) {
-                const float3 c = charge[std::size_t(i)];
-                if (std::max(std::abs(float(x) - c.x), std::abs(float(y) - c.y)) > c.z) continue;
-                expected[std::size_t(i)] += d_out[std::size_t(y * width + x)];
-                count++;
-            }
-            seen.push_back(count);
-        }
-    EXPECT_EQ(*std::max_element(seen.begin(), seen.end()), 5);
-    Device_array<float3> device_charge(charge);
-    Device_array<float> device_d_out(d_out);
-    under_seeds(3, [&] {
-        Device_array<float3> d_charge(charges, float3{0, 0, 0});
-        Device_array<int> reached(std::size_t(width * height), -1);
-        ASSERT_EQ(run_field(width, height, charges, device_charge, device_d_out, d_charge, reached, nullptr),
-                  cudaSuccess);
-        for (int i = 0; i < charges; i++) {
-            ASSERT_EQ(d_charge[i].x, expected[std::size_t(i)]);
-            ASSERT_EQ(d_charge[i].y, 2 * expected[std::size_t(i)]);
-            ASSERT_EQ(d_charge[i].z, 4 * expected[std::size_t(i)]);
-        }
-        for (int i = 0; i < width * height; i++) ASSERT_EQ(reached[i], seen[std::size_t(i)]);
-    });
-}
 
 template <typename T>
 void check_channels(int channels) {

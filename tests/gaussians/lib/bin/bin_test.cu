@@ -87,19 +87,6 @@ struct binned {
     int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
 };
 
-// Short lists, and one that is cut into parts.
-TEST(BinEdges, EqualDepthsStandInTheOrderOfTheirIndex) {
-    for (const auto &[count, tiles] : {std::pair{70, 9}, {20000, 1}}) {
-        const float middle = tiles > 1 ? 20 : 8, width = tiles > 1 ? 0.1f : 2;
-        const std::vector<gs_splat> splats(size_t(count),
-                                           {{middle, middle}, {width, 0, width}, -1, {1, 1, 1}, 3, {}});
-        const int side = tiles > 1 ? 40 : 16;
-        const binned made(splats, side, side, int64_t(tiles) * count);
-        ASSERT_EQ(made.ranges.isects, int64_t(tiles) * count);
-        for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % size_t(count));
-    }
-}
-
 std::vector<uint32_t> by_depth(const std::vector<gs_splat> &splats) {
     std::vector<uint32_t> order(splats.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -181,7 +168,7 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
         }
 }
 
-TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {
+TEST(BinEdges, LongListsComeFirstAndAreSplit) {
     std::mt19937 random(4);
     const int width = 330, height = 170;
     std::vector<gs_splat> splats;
@@ -213,7 +200,7 @@ int pixels_proposed(int tiles_x, int tiles_y, int longest) {
     return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).ranges.pixels_per_thread;
 }
 
-TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
+TEST(BinEdges, PixelsOfAThreadFollowTheLists) {
     int device, multiprocessors;
     ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
     ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);

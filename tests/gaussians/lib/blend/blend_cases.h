@@ -37,15 +37,12 @@ inline void divide(gs_tile_ranges *ranges, const blend_case &w) {
 inline const scene_choice small_scene = {2, 128, 1, 1, 50, 37};
 
 // An image that the reference renders.
-struct rendered : reference_image {
+struct rendered : held_image {
     explicit rendered(const reference_blend &blend, uint8_t *taken = NULL)
-        : reference_image(reference_image_of_channels(blend.channels ? blend.channels : GS_CHANNELS,
-                                                      blend.width, blend.height)) {
+        : held_image(reference_image_of_channels(blend.channels ? blend.channels : GS_CHANNELS, blend.width,
+                                                 blend.height)) {
         reference_render(&blend, taken, this);
     }
-    ~rendered() { reference_image_destroy(this); }
-    rendered(const rendered &) = delete;
-    rendered &operator=(const rendered &) = delete;
 };
 
 // A frame with its decisions, and gradients of its image. Of other than three channels: Gaussians with random colours, some

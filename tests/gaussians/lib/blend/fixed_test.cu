@@ -94,7 +94,7 @@ TEST_F(Fixed, TakesGradientsAndColoursOfAnySize) {
 
 // One pixel with a gradient a million times all others': the sums of splats that do not reach it keep some
 // digits.
-TEST_F(Fixed, DoesNotDrownSmallGradientsBesideALargeOne) {
+TEST_F(Fixed, KeepsSmallGradientsNextToALargeOne) {
     frame.d_color[0] = 1e6f;
     const std::vector<float> got = frame.backward({DISTWAR_FIXED, 0}),
                              wanted = frame.backward({DISTWAR_TREE, 0});
@@ -108,7 +108,7 @@ TEST_F(Fixed, DoesNotDrownSmallGradientsBesideALargeOne) {
 }
 
 // All sums, of Gaussians that no such pixel sees as well; with given colours those are in rows, behind the others.
-TEST_F(Fixed, MakesNothingOfWhatIsNotFiniteAnd0OfNoGradient) {
+TEST_F(Fixed, SumsOfWhatIsNotFiniteAreNaN) {
     blend_frame wide(small_scene, 35); // two passes
     for (blend_frame *const f : {&frame, &wide})
         for (const float bad : {float(NAN), float(INFINITY)})

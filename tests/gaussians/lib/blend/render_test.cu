@@ -176,37 +176,6 @@ TEST_P(Channels, GradientsAgreeWithTheReferenceByEveryReduction) {
 INSTANTIATE_TEST_SUITE_P(Steps, Channels, testing::Values(1, 2, 4, 5, 8, 13, 16, 31, 32, 35),
                          [](const auto &info) { return std::to_string(info.param); });
 
-// Through the projection as well.
-TEST(ChannelsOfAView, ParametersHaveTheGradientsOfTheReference) {
-    blend_frame f(small_scene, 8);
-    f.view.image.depth = f.depth.data(), f.view.inverse_depth = 1;
-    ASSERT_GS_OK(gs_render(&f.view, NULL));
-    std::vector<reference_splat_gradient> gradients;
-    std::vector<double> color_gradients;
-    f.reference_gradients(true, &gradients, &color_gradients);
-    const int64_t n = f.choice.count;
-    view_step step(f);
-    const device_vector<float> d_color(f.d_color), d_alpha(f.d_alpha);
-    step.gradient.gaussians.color = f.d_colors.data();
-    step.gradient.depth = f.depth_gradient.data(), step.gradient.abs_mean2d = step.abs_mean2d.data();
-    step.gradient.color = d_color.data(), step.gradient.alpha = d_alpha.data();
-    ASSERT_GS_OK(gs_backward(&f.view, &step.gradient, {DISTWAR_TREE, 0}, NULL));
-
-    reference_gaussians expected = reference_gaussians_create(n, f.choice.sh_degree);
-    for (int64_t i = 0; i < n; i++) {
-        for (double &channel : gradients[i].color)
-            channel = 0; // of the splat's own colour, which is not read
-        reference_project_backward(&f.scene.gaussians, i, f.choice.sh_degree_used, &f.scene.camera,
-                                   &f.taken.splats[i], &gradients[i], &expected);
-    }
-    reference_gaussians got = step.gradients.read();
-    for (const group_error &error : group_errors(got, expected))
-        EXPECT_TRUE(error.value <= 1e-4 || error.what == std::string("sh")) << error.what; // sh: not read
-    EXPECT_LE(relative_norm(doubles(f.d_colors.read()), color_gradients), 1e-4);
-    reference_gaussians_destroy(&expected);
-    reference_gaussians_destroy(&got);
-}
-
 TEST(ChannelsOfAView, ThreeGivenChannelsAreThoseOfTheSplats) {
     const scene_choice given = {10, 128, 1, 1, 40, 56, true, false};
     kernel_frame frame(given);
@@ -265,15 +234,6 @@ TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
         // The order of atomics is another: compute-sanitizer has found 1e-6 too little.
         EXPECT_LE(relative_norm(without, with), 1e-5);
     }
-}
-
-// Only where tiles are split does the way back read the colours.
-TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
-    blend_frame frame(comparison_scenes()[0]);
-    frame.view.ranges.split_tiles = 0;
-    const std::vector<float> with = frame.backward({DISTWAR_TREE, 0});
-    frame.view.image.color = NULL;
-    EXPECT_LE(relative_norm(frame.backward({DISTWAR_TREE, 0}), with), 1e-6);
 }
 
 } // namespace

@@ -91,7 +91,7 @@ void expect_fate(scene &s, outcome &got, const host_gaussians &moments, int64_t 
         }
 }
 
-TEST(Densify, EveryoneMeetsThePublishedFateAndTakesItsStateAlong) {
+TEST(Densify, FollowsThePublishedRules) {
     for (int degree : {0, 3}) {
         scene s = make_scene(3, 1777, degree);
         const host_gaussians moments = random_gaussians(4, 1777, degree);

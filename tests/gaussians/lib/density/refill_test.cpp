@@ -51,7 +51,7 @@ void share(double opacity, int n, double *each, double *factor) {
 }
 
 // One lives, the others take its place.
-TEST(Relocate, ThoseThatShareAPlaceShowWhatOneDid) {
+TEST(Relocate, SharingAPlaceKeepsTheImage) {
     for (const double opacity : {0.01, 0.3, 0.9, 0.99})
         for (const int n : {2, 3, 5, 20, 51, 60}) {
             SCOPED_TRACE(testing::Message() << "opacity " << opacity << ", " << n << " share");
@@ -109,7 +109,7 @@ TEST(Relocate, PlacesAreDrawnInProportionToOpacity) {
 // ---- noise and penalties ----
 
 // Along an axis of size s the deviation is s min(scale s, 1), so that noise has no unit.
-TEST(Relocate, NoiseIsShapedByCovarianceBoundedByTheSizeAndKeptFromTheOpaque) {
+TEST(Relocate, NoiseFollowsItsFormula) {
     const int64_t count = 4000;
     host_gaussians start = random_gaussians(8, count, 0);
     const double opacities[] = {0.004, 0.02, 0.9};
@@ -264,7 +264,7 @@ TEST(Split, DrawsInProportionToTheSums) {
 // ---- either way ----
 
 // By splits each of the living is drawn once, so that as many change as were dead.
-TEST(Refill, EveryDeadRowIsTakenAndTheLivingThatAreNotDrawnStay) {
+TEST(Refill, DeadRowsAreTakenAndOthersStay) {
     const int64_t count = 400;
     host_gaussians start = random_gaussians(3, count, 2);
     const host_gaussians moments = random_gaussians(4, count, 2);

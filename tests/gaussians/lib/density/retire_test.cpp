@@ -36,7 +36,7 @@ TEST(Retire, AScoreIsTheLargestContribution) {
     EXPECT_EQ(scored({one, other}), wanted);
 }
 
-TEST(Retire, EndsWhatIsFarBelowTheUpperQuartileAndNothingElse) {
+TEST(Retire, RetiresWhatIsFarBelowTheUpperQuartile) {
     const host_gaussians start = random_gaussians(3, 701, 1);
     std::vector<float> score(701);
     for (size_t i = 0; i < 701; i++) score[i] = float(i * 37 % 100) / 8; // about 7 of each value
@@ -57,7 +57,7 @@ TEST(Retire, EndsWhatIsFarBelowTheUpperQuartileAndNothingElse) {
     }
 }
 
-TEST(Retire, EndsWhatNoViewShowsEvenIfThatIsNearlyAll) {
+TEST(Retire, RetiresWhatNoViewShows) {
     for (const int64_t count : {0, 1, 2, 3, 4, 5, 1000}) {
         std::vector<float> score(size_t(count), 0.0f);
         const host_gaussians start = random_gaussians(4, count, 0);

@@ -44,8 +44,8 @@ TEST(Activated, IsTheChainRule) {
         projection stored(choice), activated(choice, true);
         const std::vector<gs_splat> a = stored.run(), b = activated.run();
         std::vector<double> seen[2], scale[2], opacity[2];
-        reference_gaussians by_stored = stored.step.gradients.read(),
-                            by_values = activated.step.gradients.read();
+        const held_gaussians by_stored = stored.step.gradients.read(),
+                             by_values = activated.step.gradients.read();
         const reference_gaussians &at = stored.frame.scene.gaussians;
         int visible = 0;
         for (int64_t i = 0; i < choice.count; i++) {
@@ -65,8 +65,6 @@ TEST(Activated, IsTheChainRule) {
         EXPECT_LE(relative_norm(seen[1], seen[0]), 1e-5);
         EXPECT_LE(relative_norm(scale[1], scale[0]), 1e-5);
         EXPECT_LE(relative_norm(opacity[1], opacity[0]), 1e-5);
-        reference_gaussians_destroy(&by_stored);
-        reference_gaussians_destroy(&by_values);
     }
 }
 

@@ -26,7 +26,7 @@ TEST(CameraGradient, SumsEveryRowOnce) {
             for (int k = 0; k < CAMERA_TERMS; k++)
                 sum[k] += values[size_t(i * camera_row_floats + k)] = float((i * 7 + k * 3) % 11 - 4);
         device_upload(sums.rows, values.data(), values.size() * sizeof(float));
-        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, sums, gradient.data()));
+        ASSERT_GS_OK(launch_camera_sums(NULL, some_camera, count, sums, gradient.data()));
         const gs_camera_gradient got = gradient.read()[0];
         // All sums are integers below 2^24, and so is what the camera's numbers make of them: exact.
         const double *s = sum + TERM_POINT, *a = sum + TERM_TURN, *n = sum + TERM_CENTER;

@@ -106,7 +106,7 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
         for (int used = 0; used <= degree; used++) {
             SCOPED_TRACE(testing::Message() << "degree " << used << " of " << degree);
             const int64_t n = 77;
-            reference_scene scene = reference_scene_create(40 + degree, n, degree, 64, 48);
+            const held_scene scene = reference_scene_create(40 + degree, n, degree, 64, 48);
             const gs_camera camera = reference_camera_to_floats(&scene.camera);
             std::vector<float> splat_grad = random_floats(50 + used, size_t(n * GS_SPLAT_GRAD_STRIDE), -1, 1);
             for (int64_t i = 0; i < n; i += 5)
@@ -135,13 +135,12 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
             EXPECT_EQ(one_way.mean2d, other_way.mean2d);
             const int64_t values = int64_t(one_way.gradients.size());
             EXPECT_LT(std::count(one_way.gradients.begin(), one_way.gradients.end(), 0.0), values * 9 / 10);
-            reference_scene_destroy(&scene);
         }
 }
 
 // Gaussians at given angles off the axis of a fisheye, one unit apart or more from the camera.
 struct fisheye_row {
-    reference_scene scene;
+    held_scene scene;
     std::vector<double> angles = {1e-5, 1e-3, 0.03, 0.3, 0.49, 0.51, 1.0};
 
     fisheye_row() : scene(reference_scene_seen_by(GS_FISHEYE, 70, 14, 2, 64, 48)) {
@@ -163,7 +162,6 @@ struct fisheye_row {
             std::copy_n(q, 4, scene.gaussians.quaternion + 4 * i);
         }
     }
-    ~fisheye_row() { reference_scene_destroy(&scene); }
 };
 
 // Each Gaussian alone, so that none hides behind another's size.
@@ -172,7 +170,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     const reference_gaussians &gaussians = row.scene.gaussians;
     const int64_t n = gaussians.count;
     const gs_camera camera = reference_camera_to_floats(&row.scene.camera);
-    reference_gaussians expected = reference_gaussians_create(n, 2);
+    const held_gaussians expected = reference_gaussians_create(n, 2);
     reference_camera_gradient by_camera = {};
     const std::vector<float> weights = random_floats(71, size_t(10 * n), -1, 1);
     std::vector<float> splat_grad(size_t(n * GS_SPLAT_GRAD_STRIDE));
@@ -217,12 +215,11 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     }
     for (const group_error &error : group_errors(all.camera, by_camera))
         EXPECT_LE(error.value, 1e-4) << error.what;
-    reference_gaussians_destroy(&expected);
 }
 
 // On the axis itself, where the formulas have limits: between the two sides.
-TEST(ProjectFisheye, TheAxisIsNoException) {
-    reference_gaussians one = reference_gaussians_create(3, 0);
+TEST(ProjectFisheye, TheAxisIsTheLimitOfBothSides) {
+    const held_gaussians one = reference_gaussians_create(3, 0);
     gs_camera camera = plain_camera;
     camera.model = GS_FISHEYE, camera.distortion[0] = 0.1f;
     for (int i = 0; i < 3; i++) {
@@ -242,47 +239,60 @@ TEST(ProjectFisheye, TheAxisIsNoException) {
         const double middle = (g[0] + g[2 * stride]) / 2;
         EXPECT_NEAR(g[stride], middle, 1e-4 * (fabs(g[0]) + fabs(g[2 * stride]) + 0.01)) << k;
     }
-    reference_gaussians_destroy(&one);
 }
 
-TEST(ProjectFisheye, CullsByDistanceAndByAngle) {
+// By depth, a fisheye by distance and angle. The mark says the same of a mean.
+TEST(ProjectEdges, MeansAreCulledThatTheCameraCannotSee) {
     const struct {
+        int model;
         float x, z, k1;
         bool visible;
-    } cases[] = {
-        {0, 0.21f, 0, true},       {0, 0.19f, 0, false},     {0.21f, 0, 0, true}, // 90 degrees off the axis
-        {0.19f, 0, 0, false},      {1, -2.7f, 0, true},                           // 159.7 degrees
-        {1, -2.8f, 0, false},                                                     // 160.3
-        {0, -1, 0, false},         {1, -0.25f, -0.1f, true},                      // grows up to 104.6 degrees
-        {1, -0.27f, -0.1f, false}, {NAN, 1, 0, false},       {1, INFINITY, 0, false}, {1e30f, 1, 0, false}};
-    for (const auto &[x, z, k1, visible] : cases) {
+    } cases[] = {{GS_PINHOLE, 0, 0.21f, 0, true},
+                 {GS_PINHOLE, 0, 0.19f, 0, false},
+                 {GS_PINHOLE, NAN, 5, 0, false},
+                 {GS_PINHOLE, 0, INFINITY, 0, false},
+                 {GS_ORTHO, 0, 0.21f, 0, true},
+                 {GS_ORTHO, 0, 0.19f, 0, false},
+                 {GS_FISHEYE, 0, 0.21f, 0, true},
+                 {GS_FISHEYE, 0, 0.19f, 0, false},
+                 {GS_FISHEYE, 0.21f, 0, 0, true}, // 90 degrees off the axis
+                 {GS_FISHEYE, 0.19f, 0, 0, false},
+                 {GS_FISHEYE, 1, -2.7f, 0, true},  // 159.7 degrees
+                 {GS_FISHEYE, 1, -2.8f, 0, false}, // 160.3
+                 {GS_FISHEYE, 0, -1, 0, false},
+                 {GS_FISHEYE, 1, -0.25f, -0.1f, true}, // grows up to 104.6 degrees
+                 {GS_FISHEYE, 1, -0.27f, -0.1f, false},
+                 {GS_FISHEYE, NAN, 1, 0, false},
+                 {GS_FISHEYE, 1, INFINITY, 0, false},
+                 {GS_FISHEYE, 1e30f, 1, 0, false}};
+    for (const auto &[model, x, z, k1, visible] : cases) {
+        SCOPED_TRACE(testing::Message() << "model " << model << ": " << x << " " << z << " " << k1);
         one_gaussian one(0);
-        one.camera.model = GS_FISHEYE, one.camera.fx = one.camera.fy = 10, one.camera.distortion[0] = k1;
+        one.camera.model = model, one.camera.fx = one.camera.fy = 10, one.camera.distortion[0] = k1;
         one.values.mean[0] = x, one.values.mean[2] = z;
         for (int k = 0; k < 3; k++) one.values.log_scale[k] = -3;
-        EXPECT_EQ(one.seen().depth > 0, visible) << x << " " << z << " " << k1;
+        EXPECT_EQ(one.seen().depth > 0, visible);
         const device_gaussians gaussians(one.values);
         const device_vector<uint8_t> marked(1);
         const gs_view view = one.view_of(*gaussians.get(), nullptr);
         EXPECT_GS_OK(gs_mark_visible(&view, marked.data(), NULL));
-        EXPECT_EQ(marked.read()[0], visible) << x << " " << z << " " << k1;
+        EXPECT_EQ(marked.read()[0], visible);
     }
 }
 
 // Sums that overflowed under DISTWAR_FIXED are NaN everywhere: none of them may be taken for no gradient.
 TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     const int64_t n = 40;
-    reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
+    const held_scene scene = reference_scene_create(60, n, 3, 64, 48);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
     const projection_outcome all =
         there_and_back(scene.gaussians, 3, camera, std::vector<float>(size_t(n * GS_SPLAT_GRAD_STRIDE), NAN));
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < 3; k++)
             EXPECT_EQ(std::isnan(all.gradients[3 * i + k]), all.splats[i].depth > 0) << i;
-    reference_scene_destroy(&scene);
 }
 
-TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
+TEST(ProjectEdges, ValuesThatAreNotFiniteCull) {
     one_gaussian one(0);
     reference_gaussians &v = one.values;
     ASSERT_EQ(one.seen().depth, 5);
