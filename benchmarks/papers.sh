@@ -12,7 +12,7 @@
 #   gaussians    85  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,
 #                    on these scenes, on three million Gaussians and on 300 huge ones; other sizes
 #   spheres      10  both data sets, features of 3 and of 32 channels
-#   cubemap      12  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
+#   cubemap      12  icosphere, torus and wavy, faces of 64 and of 1,024 texels
 #   tuner         7  what the tuner chooses for spheres and cubemap, and what that costs
 #   profile      55  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
 #                    not fixed
@@ -71,23 +71,9 @@ spheres() {
         bench spheres-$kind-$channels 30 spheres bench --data $kind --channels $channels --views 8
     done; done
 }
-wavy() { # an OBJ of 64 x 32 quadrilaterals: a sphere with waves
-    awk 'BEGIN {
-        pi = atan2(0, -1)
-        for (i = 0; i <= 32; i++) for (j = 0; j < 64; j++) {
-            a = pi * i / 32; b = 2 * pi * j / 64; r = 1 + 0.1 * sin(5 * a) * cos(4 * b)
-            print "v", r * sin(a) * cos(b), r * cos(a), r * sin(a) * sin(b)
-        }
-        for (i = 0; i < 32; i++) for (j = 0; j < 64; j++) {
-            k = 64 * i + 1; print "f", k + j, k + (j + 1) % 64, k + 64 + (j + 1) % 64, k + 64 + j
-        }
-    }' >"$out/scenes/wavy.obj"
-}
 cubemap() {
-    wavy
     for mesh in icosphere torus wavy; do for size in 64 1024; do
-        case $mesh in wavy) from=$out/scenes/wavy.obj ;; *) from=$mesh ;; esac
-        bench cubemap-$mesh-$size 60 cubemap bench --mesh "$from" --size $size --width 1024 --height 768 --views 8
+        bench cubemap-$mesh-$size 60 cubemap bench --mesh $mesh --size $size --width 1024 --height 768 --views 8
     done; done
 }
 tuner() {

@@ -139,8 +139,7 @@ class Measured:
                 title = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}"}[report["workload"]]
                 times = {(row["reduction"], row["threshold"] or 0): row["mean_ms"]
                          for row in report["adjoint"] if "mean_ms" in row} # not of simt
-                title = re.sub("[^ ,]*/([^/,]*)[.]obj", r"\1", title.format(**report)) # the path of a mesh
-                cases[title] = times, [report["active_lanes"], report["distinct_keys"]], [gpu_of(report["device"])]
+                cases[title.format(**report)] = times, [report["active_lanes"], report["distinct_keys"]], [gpu_of(report["device"])]
         for name, (times, warps, gpu) in sorted(cases.items(), key=lambda case: natural(case[0])):
             if len({way for way, _ in times} & set(WAYS)) > 1:
                 self.case(name, times, gpu[0])

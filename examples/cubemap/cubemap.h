@@ -42,12 +42,9 @@ void device_mesh_close(mesh *device);
 bool shape_icosphere(int level, mesh *out, fault *why);
 // rings >= 3 along the ring, sides >= 3 around its tube; rings * sides <= 2^24.
 bool shape_torus(int rings, int sides, mesh *out, fault *why);
-
-// Reads vertices and faces of a Wavefront OBJ file. Polygons become fans of triangles; indices may be negative. Other
-// lines are ignored, also the file's own normals: normals are computed from the triangles. The mesh is in host memory,
-// its bounding box centred at the origin, its farthest vertex at distance 1. A vertex gets the normal (0, 0, 1) if no
-// triangle with an area larger than 0 uses it.
-bool obj_file_read(const char *path, mesh *out, fault *why);
+// A sphere with waves: 32 strips of 64 quadrilaterals between its poles on the y axis. Its normals point inwards, which
+// makes no difference to a mirror.
+bool shape_wavy(mesh *out, fault *why);
 
 // ---- the cubemap
 

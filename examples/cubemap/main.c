@@ -5,24 +5,25 @@
 #include "fit/fit.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+enum { ICOSPHERE, TORUS, WAVY };
+static const char *const mesh_names[] = {"icosphere", "torus", "wavy", NULL};
 
 static struct {
     // The options:
-    const char *mesh; // the name of a shape, or of an OBJ file
-    int64_t size;     // 0: by the device
+    int mesh;     // index of mesh_names
+    int64_t size; // 0: by the device
     // What is open:
     mesh surface; // device
     cubemap_frame frame;
-    float
-        *samples[FIT_VIEWS]; // device; of a view as frame.sample, which does not change; NULL: not drawn yet
-} own = {.mesh = "icosphere"};
+    // Device; frame.sample of each view, which does not change. NULL: the view has not been drawn yet.
+    float *samples[FIT_VIEWS];
+} own;
 
 static void list(fit_command command, option_table *table) {
     (void)command;
     const option_spec rows[] = {
-        OPTION("mesh", &own.mesh,
-               .help = "the mesh: icosphere, torus, or an OBJ file, scaled to the same size"),
+        OPTION("mesh", &own.mesh, .choices = mesh_names, .help = "the mesh, made by a formula"),
         OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,
                .help = "side of a face in texels, a power of two; auto: 256, on the CPU 64"),
         OPTIONS_END};
@@ -38,9 +39,9 @@ static bool complete(int64_t *width, int64_t *iterations, fault *why) {
 }
 
 static bool open_mesh(mesh *out, fault *why) {
-    if (strcmp(own.mesh, "icosphere") == 0) return shape_icosphere(4, out, why);
-    if (strcmp(own.mesh, "torus") == 0) return shape_torus(96, 48, out, why);
-    return obj_file_read(own.mesh, out, why);
+    return own.mesh == ICOSPHERE ? shape_icosphere(4, out, why)
+           : own.mesh == TORUS   ? shape_torus(96, 48, out, why)
+                                 : shape_wavy(out, why);
 }
 
 static size_t values_of(int size) {
@@ -66,7 +67,7 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
                            .sums = &own.frame.sums,
                            .parameters = own.frame.texel,
                            .groups = {{(int64_t)values_of(size), 0.04f}}};
-        snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", own.mesh,
+        snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", mesh_names[own.mesh],
                  host.triangles, size);
     }
     mesh_close(&host);
@@ -110,7 +111,7 @@ static bool write(const char *path, float *host, fault *why) {
 }
 
 static void describe(json_writer *json) {
-    json_put_text(json, "mesh", own.mesh);
+    json_put_text(json, "mesh", mesh_names[own.mesh]);
     json_put_integer(json, "triangles", own.surface.triangles);
     json_put_integer(json, "size", own.frame.size);
     json_put_integer(json, "texels", own.frame.texels);
@@ -120,21 +121,19 @@ static const fit_workload cubemap = {
     .program = "cubemap",
     .summary = "fits the surroundings that a mesh mirrors",
     .file = "faces.png",
-    .help =
-        {[FIT_TRAIN] =
-             {"fit a cubemap to pictures of a mesh that mirrors it",
-              "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
-              "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
-              "(the cubemap).",
-              "  cubemap train\n"
-              "  cubemap train -o out --mesh torus --size 128\n"
-              "  cubemap train -o out --mesh bunny.obj --reduce fixed\n"},
-         [FIT_BENCH] =
-             {"measure the adjoint with every strategy and threshold",
-              "Measures the adjoint of the lookup with every strategy and threshold.",
-              "  cubemap bench\n"
-              "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
-              "  cubemap bench --mesh bunny.obj --reduce tree --thresholds 0,33\n"}},
+    .line = "fit a cubemap to pictures of a mesh that mirrors it",
+    .training =
+        "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
+        "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
+        "(the cubemap).",
+    .stage = "lookup",
+    .examples =
+        {"  cubemap train\n"
+         "  cubemap train -o out --mesh torus --size 128\n"
+         "  cubemap train -o out --mesh wavy --reduce fixed\n",
+         "  cubemap bench\n"
+         "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
+         "  cubemap bench --mesh wavy --reduce tree --thresholds 0,33\n"},
     .list = list,
     .complete = complete,
     .open = open,

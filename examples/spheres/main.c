@@ -185,14 +185,6 @@ static void gather(float *gradient) {
     spheres_project_backward(&own.frame, &set);
 }
 
-// The numbers of sphere i in the order of a line, 0 <= k < 5 + channels.
-static float value_at(const sphere_set *set, int64_t i, int k) {
-    return k < 3    ? set->center[3 * i + k]
-           : k == 3 ? set->log_radius[i]
-           : k == 4 ? set->opacity_logit[i]
-                    : set->feature[set->channels * i + k - 5];
-}
-
 // The line "spheres 1", a line with count and channels, then a line for each sphere: centre, logarithm of the radius, logit
 // of the opacity, feature.
 static bool write(const char *path, float *host, fault *why) {
@@ -200,9 +192,13 @@ static bool write(const char *path, float *host, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
     fprintf(file.stream, "spheres 1\n%" PRId64 " %d\n", set.count, set.channels);
-    for (int64_t i = 0; i < set.count; i++)
-        for (int k = 0; k < 5 + set.channels; k++)
-            fprintf(file.stream, "%.9g%c", value_at(&set, i, k), k < 4 + set.channels ? ' ' : '\n');
+    for (int64_t i = 0; i < set.count; i++) {
+        const float *const center = set.center + 3 * i, *const feature = set.feature + set.channels * i;
+        fprintf(file.stream, "%.9g %.9g %.9g %.9g %.9g", center[0], center[1], center[2], set.log_radius[i],
+                set.opacity_logit[i]);
+        for (int k = 0; k < set.channels; k++) fprintf(file.stream, " %.9g", feature[k]);
+        putc('\n', file.stream);
+    }
     return output_file_commit(&file, why);
 }
 
@@ -217,20 +213,18 @@ static const fit_workload spheres = {
     .program = "spheres",
     .summary = "fits spheres to pictures",
     .file = "spheres.txt",
-    .help =
-        {[FIT_TRAIN] =
-             {"fit disturbed spheres to pictures of a data set",
-              "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
-              "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
-              "  spheres train\n"
-              "  spheres train -o out --data large --iterations 2000\n"
-              "  spheres train -o out --channels 8 --reduce fixed\n"},
-         [FIT_BENCH] =
-             {"measure the adjoint with every strategy and threshold",
-              "Measures the adjoint of the blend with every strategy and threshold.",
-              "  spheres bench\n"
-              "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
-              "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n"}},
+    .line = "fit disturbed spheres to pictures of a data set",
+    .training =
+        "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
+        "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
+    .stage = "blend",
+    .examples =
+        {"  spheres train\n"
+         "  spheres train -o out --data large --iterations 2000\n"
+         "  spheres train -o out --channels 8 --reduce fixed\n",
+         "  spheres bench\n"
+         "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
+         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n"},
     .list = list,
     .complete = complete,
     .open = open,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The generated meshes, and those of OBJ files.
-#include "run_program.h"
+// The generated meshes.
 #include "scenes.h"
+#include <array>
+#include <cmath>
+#include <gtest/gtest.h>
 #include <map>
-#include <random>
 #include <set>
 
 namespace {
@@ -74,136 +75,28 @@ TEST(CubemapMesh, NormalsAreFoundFromTriangles) {
     }
 }
 
-class CubemapObj : public ProgramTest {
-  protected:
-    fault why = {};
-    // The text's mesh; empty if it is refused.
-    mesh parse(const std::string &text) {
-        std::ofstream(at("m.obj"), std::ios::binary) << text;
-        mesh out;
-        const bool done = obj_file_read(at("m.obj").c_str(), &out, &why);
-        EXPECT_EQ(done, out.position != nullptr);
-        return out;
+// Radii of 0.9 / 1.1 to 1; normals that go inwards; the volume of (4 pi / 3) / 1.1^3 and what the waves add.
+TEST(CubemapMesh, AWavySphereIsAroundTheOrigin) {
+    const test_mesh shape([](mesh *out, fault *why) { return shape_wavy(out, why); });
+    const mesh &m = shape.host;
+    EXPECT_EQ(m.triangles, 4096);
+    double farthest = 0, nearest = 1, six_volumes = 0;
+    for (int v = 0; v < m.vertices; v++) {
+        const float *p = m.position + 3 * v, *n = m.normal + 3 * v;
+        const double away = std::hypot(double(p[0]), double(p[1]), double(p[2]));
+        farthest = std::max(farthest, away), nearest = std::min(nearest, away);
+        const double along = double(p[0] * n[0] + p[1] * n[1] + p[2] * n[2]);
+        EXPECT_LT(along / away / std::hypot(double(n[0]), double(n[1]), double(n[2])), -0.4) << v;
     }
-};
-
-const char cube[] = "# a cube, from 2 to 4\n"
-                    "mtllib none.mtl\n"
-                    "o cube\r\n"
-                    "v 2 2 2\nv 4 2 2\nv 2 4 2 1.0\nv 4 4 2\n"
-                    "v 2 2 4 0.5 0.5 0.5\n  v  4\t2 4\nv 2 4 4\nv 4 4 4\n"
-                    "vt 0 0\nvn 0 0 1\n\n"
-                    "usemtl gold\ns 1\n"
-                    "f 1 3 4 2\nf 5/1/1 6/1/1 8/1/1 7/1/1\n"
-                    "f 1//1 2//1 6//1\nf 1 6 5\n"
-                    "f -6 -2 -1 -5 \n" // 3 7 8 4
-                    "f 1 5 7 3\nf\t2 4 8/1 6\n";
-
-TEST_F(CubemapObj, OfACubeIsRead) {
-    mesh m = parse(cube);
-    ASSERT_NE(m.position, nullptr) << why.text;
-    EXPECT_EQ(m.vertices, 8);
-    ASSERT_EQ(m.triangles, 12);
-    const int first[] = {0, 2, 3, 0, 3, 1};
-    for (int k = 0; k < 6; k++) EXPECT_EQ(m.corner[k], first[k]);
-    // Centred, the corners at 1; edge normals of a cube's corners need no be exact, but go outwards.
-    const float side = 1 / std::sqrt(3.0f);
-    double volume = 0;
-    for (int v = 0; v < 8; v++)
-        for (int i = 0; i < 3; i++) {
-            const float sign = v >> i & 1 ? 1.0f : -1.0f;
-            EXPECT_NEAR(m.position[3 * v + i], sign * side, 1e-6);
-            EXPECT_GT(sign * m.normal[3 * v + i], 0.1) << v;
-        }
     for (int t = 0; t < m.triangles; t++) {
         const point a = corner_of(m, m.position, t, 0), b = corner_of(m, m.position, t, 1),
                     c = corner_of(m, m.position, t, 2);
-        for (size_t i = 0; i < 3; i++)
-            volume += double(a[i] * (b[(i + 1) % 3] * c[(i + 2) % 3] - b[(i + 2) % 3] * c[(i + 1) % 3])) / 6;
+        for (size_t i = 0, j = 1, k = 2; i < 3; i++, j = (i + 1) % 3, k = (i + 2) % 3)
+            six_volumes += double(a[i] * (b[j] * c[k] - b[k] * c[j]));
     }
-    EXPECT_NEAR(volume, 8 * std::pow(double(side), 3), 1e-5);
-    mesh_close(&m);
-}
-
-TEST_F(CubemapObj, VerticesWithoutTrianglesHaveANormal) {
-    mesh m = parse("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 5 5 5\nv 1 1 1\nf 1 2 3\nf 5 5 5\n");
-    ASSERT_NE(m.position, nullptr) << why.text;
-    for (int v = 0; v < 5; v++) EXPECT_GT(m.normal[3 * v + 2], 0.0f);
-    mesh_close(&m);
-}
-
-TEST_F(CubemapObj, BadFilesAreRefusedByNameAndLine) {
-    const std::string three = "v 0 0 0\nv 1 0 0\nv 0 1 0\n";
-    const struct {
-        std::string text;
-        const char *part;
-    } rows[] = {
-        {"", "holds no faces"},
-        {three, "holds no faces"},
-        {three + "f 1 2", "at line 4: a face needs three corners"},
-        {three + "f 1 2\n", "at line 4: a face needs three corners"},
-        {three + "f \n", "at line 4: a face needs three corners"},
-        {three + "f 1 2 4\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 0\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 -4\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 99999999999999999999\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 -99999999999999999999\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 4294967297\n", "at line 4: a face names a vertex that is not there"},
-        {three + "f 1 2 x\n", "at line 4: a corner of a face is not the number"},
-        {three + "f 1 2 3x\n", "at line 4: a corner of a face is not the number"},
-        {three + "f 1 2 /3\n", "at line 4: a corner of a face is not the number"},
-        {three + "f 1 2 3.5\n", "at line 4: a corner of a face is not the number"},
-        {"f 1 2 3\n" + three, "at line 1: a face names a vertex that is not there"},
-        {three + "v 1 2\nf 1 2 3\n", "at line 4: a vertex needs three numbers"},
-        {three + "v\t1 2 x\nf 1 2 3\n", "at line 4: a vertex needs three numbers"},
-        {three + "v 1 2 3x\nf 1 2 3\n", "at line 4: a vertex needs three numbers"},
-        {three + "v 1 nan 3\nf 1 2 3\n", "at line 4: a number is not finite"},
-        {three + "v 1 inf 3\nf 1 2 3\n", "at line 4: a number is not finite"},
-        {three + "v 1 1e99 3\nf 1 2 3\n", "at line 4: a number is not finite"},
-        {three + std::string("f 1 2 3\0\n", 9), "at line 4: holds a zero byte"},
-        {"v 1 1 1\nv 1 1 1\nf 1 2 2\n", "the mesh has no extent"},
-    };
-    for (const auto &row : rows) {
-        mesh m = parse(row.text);
-        EXPECT_EQ(m.position, nullptr) << row.text;
-        EXPECT_CONTAINS(std::string(why.text), "m.obj: ");
-        EXPECT_CONTAINS(std::string(why.text), row.part);
-        mesh_close(&m);
-    }
-    mesh m;
-    EXPECT_FALSE(obj_file_read(at("none.obj").c_str(), &m, &why));
-    EXPECT_CONTAINS(std::string(why.text), "none.obj: cannot open");
-}
-
-void expect_sound(const mesh &m) {
-    for (int k = 0; k < 3 * m.triangles; k++) ASSERT_TRUE(m.corner[k] >= 0 && m.corner[k] < m.vertices);
-    for (int k = 0; k < 3 * m.vertices; k++) ASSERT_TRUE(std::abs(m.position[k]) <= 1 + 1e-6f);
-    for (int v = 0; v < m.vertices; v++) {
-        const float *n = m.normal + 3 * v;
-        ASSERT_GT(n[0] * n[0] + n[1] * n[1] + n[2] * n[2], 0);
-    }
-}
-
-TEST_F(CubemapObj, CutOrDamagedIsSoundOrRefused) {
-    const std::string good = cube;
-    std::mt19937 random(1);
-    int read = 0, refused = 0;
-    for (size_t n = 0; n < good.size() + 300; n++) {
-        std::string text = good.substr(0, std::min(n, good.size()));
-        for (size_t k = 0; n >= good.size() && k < 1 + n % 3; k++)
-            text[random() % text.size()] = "0123456789-./ \tvf\nxe"[random() % 20];
-        mesh m = parse(text);
-        if (m.position) {
-            read++;
-            expect_sound(m);
-        } else {
-            refused++;
-            EXPECT_CONTAINS(std::string(why.text), "m.obj: ");
-        }
-        mesh_close(&m);
-    }
-    EXPECT_GT(read, 50);
-    EXPECT_GT(refused, 200);
+    EXPECT_NEAR(farthest, 1, 1e-6);
+    EXPECT_NEAR(nearest, 0.9 / 1.1, 1e-3);
+    EXPECT_NEAR(six_volumes / 6, -3.17, 0.05);
 }
 
 } // namespace

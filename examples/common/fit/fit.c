@@ -365,7 +365,9 @@ static bool bench(fitting *f, fault *why) {
 
 // ---- the commands
 
-#define BENCH_PROTOCOL                                                                                       \
+#define BENCH_LINE "measure the adjoint with every strategy and threshold"
+#define BENCH_SUMMARY                                                                                        \
+    "Measures the adjoint of the %s with every strategy and threshold.\n"                                    \
     "Counts the active lanes and the keys of its warps. The gradient is that of the L1 loss against a\n"     \
     "black picture. On a GPU: times by CUDA events, the median over the runs of a view, then the mean\n"     \
     "over the views; before each run the L2 cache is overwritten. On the CPU, where times say nothing\n"     \
@@ -383,24 +385,21 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
     const option_spec of_bench[] = {
         OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
+        REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
+        OPTION("thresholds", &o->thresholds, .help = "thresholds to measure, separated by commas"),
+        OPTION("repeat", &o->runs, .minimum = 1, .maximum = MAX_RUNS,
+               .help = "timed runs of each measurement, after one to warm up; the median counts"),
+        JSON_OPTION(&o->json),
         OPTIONS_END};
-    const option_spec of_all[] = {
+    const option_spec of_both[] = {
         OPTION("width", &o->width, .maximum = 4096, .automatic = true,
                .help = "width of a picture in pixels; auto: by the data, small on the CPU"),
         OPTION("height", &o->height, .maximum = 8192, .automatic = true,
                .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
-    const option_spec of_costs[] = {
-        REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
-        OPTION("thresholds", &o->thresholds, .help = "thresholds to measure, separated by commas"),
-        OPTION("repeat", &o->runs, .minimum = 1, .maximum = MAX_RUNS,
-               .help = "timed runs of each measurement, after one to warm up; the median counts"),
-        JSON_OPTION(&o->json), OPTIONS_END};
-    const option_spec *const own[FIT_COMMANDS] = {of_train, of_bench};
-    option_table_add(table, own[command]);
+    option_table_add(table, command == FIT_TRAIN ? of_train : of_bench);
     work->list(command, table);
-    option_table_add(table, of_all);
-    if (command == FIT_BENCH) option_table_add(table, of_costs);
+    option_table_add(table, of_both);
 }
 
 static bool check(fitting *f, fault *why) {
@@ -420,7 +419,7 @@ static bool check(fitting *f, fault *why) {
 static const struct {
     const char *name, *arguments;
     bool (*run)(fitting *f, fault *why);
-} rows[FIT_COMMANDS] = {
+} rows[] = {
     [FIT_TRAIN] = {"train", "[-o DIR] [options]", train}, [FIT_BENCH] = {"bench", "[options]", bench}};
 static const fit_workload *of_program;
 
@@ -439,12 +438,14 @@ static int run_command(int argc, char **argv) {
     f.options.output = folder;
     list_options(work, command, &f.options, &table);
     snprintf(name, sizeof name, "%s %s", work->program, rows[command].name);
-    snprintf(summary, sizeof summary, "%s%s", work->help[command].summary,
-             command == FIT_BENCH ? "\n" BENCH_PROTOCOL : "");
+    if (command == FIT_TRAIN)
+        snprintf(summary, sizeof summary, "%s", work->training);
+    else
+        snprintf(summary, sizeof summary, BENCH_SUMMARY, work->stage);
     const command_spec spec = {.name = name,
                                .arguments = rows[command].arguments,
                                .summary = summary,
-                               .examples = work->help[command].examples,
+                               .examples = work->examples[command],
                                .options = table.rows};
     int code;
     if (!read_command_line(&spec, argc, argv, NULL, &code)) return code;
@@ -459,8 +460,8 @@ int fit_main(const fit_workload *work, int argc, char **argv) {
     char examples[1024] = "";
     program_command commands[FIT_COMMANDS + 1] = {{0}};
     for (int c = 0; c < FIT_COMMANDS; c++) {
-        const char *const each = work->help[c].examples;
-        commands[c] = (program_command){rows[c].name, work->help[c].line, run_command};
+        const char *const each = work->examples[c];
+        commands[c] = (program_command){rows[c].name, c == FIT_TRAIN ? work->line : BENCH_LINE, run_command};
         strncat(examples, each, strcspn(each, "\n") + 1); // the first
     }
     const program_spec program = {work->program, DISTWAR_VERSION, work->summary, commands, examples};

@@ -63,12 +63,13 @@ typedef struct fit_scene {
 
 // A program's part; its state is its own. A failure of the device ends the program.
 typedef struct fit_workload {
-    const char *program; // "spheres"
-    const char *summary; // one clause
-    const char *file;    // "spheres.txt": what training writes
-    struct {
-        const char *line, *summary, *examples; // line: in the list of commands
-    } help[FIT_COMMANDS];
+    const char *program;  // "spheres"
+    const char *summary;  // one clause
+    const char *file;     // "spheres.txt": what training writes
+    const char *line;     // what train does, in the list of commands
+    const char *training; // the same, in its help
+    const char *stage;    // "blend": whose adjoint is measured
+    const char *examples[FIT_COMMANDS];
     // Adds the options that a command has of its own.
     void (*list)(fit_command command, option_table *table);
     // Checks them, replaces zeros by the defaults, *width too. iterations: the default.

@@ -60,8 +60,7 @@ static gs_camera camera_without_pose(const generate_options *options) {
     return camera;
 }
 
-// Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed
-// rotates them.
+// Cameras on the upper half of a sphere around the scene, turned by the seed. Any range of indices covers it evenly.
 static gs_camera camera_at(const generate_options *options, int64_t index) {
     const double golden = 0.6180339887498949, pi = 3.141592653589793;
     const double start = fmod(golden * (double)(options->seed % 1000000), 1);

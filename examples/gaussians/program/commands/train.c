@@ -121,6 +121,9 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
+    if (KERNELS_ARE_COUNTED && run->settings.budget > 0 && done < 400) // docs/photographs.md, 3.
+        printf(
+            "           few iterations: under 400 give blur or dots; a longer --budget or --downscale helps\n");
     if (run->state.place.first_seconds > 0 && run->state.place.ended > 0)
         printf("           a longer run was given up, by validation views (--validate 0 goes on)\n");
     else if (run->state.place.ended > 0)

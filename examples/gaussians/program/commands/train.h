@@ -28,9 +28,8 @@ typedef struct train_options {
 
 train_options train_options_default(void);
 enum { TRAIN_GROUPS = 4 }; // that --help prints
-// Adds the rows of all options, which point to `options`. A row is free_on_resume if the option does not
-// decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
-// another value.
+// Adds the rows of all options, which point to `options`. A row is free_on_resume if the result of the iterations does not
+// depend on the option. A checkpoint does not record such an option, so --resume accepts another value.
 void train_options_list(train_options *options, option_table *table);
 // After parsing: fails if the options contradict each other. Completes options->recipe; --reproducible sets
 // options->reduce.

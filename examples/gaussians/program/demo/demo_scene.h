@@ -7,8 +7,7 @@
 #include "files/fault.h"
 #include "distwar_gs.h"
 
-// A camera at this distance from demo_center, with this field of view in radians, sees the whole scene. Up
-// is +z.
+// A camera at this distance from demo_center, with this field of view in radians, sees the whole scene. Up is +z.
 #define DEMO_CAMERA_DISTANCE 4.4
 #define DEMO_VIEW_ANGLE 0.69
 

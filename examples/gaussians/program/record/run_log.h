@@ -119,8 +119,7 @@ void run_log_start(run_log *log, const training_state *state, const run_setting 
 int64_t run_log_interval(const run_log *log);
 // For training_observer.observe.
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why);
-// Call after training. Adds the last point and the last evaluation if they are missing, and writes the last
-// line.
+// Call after training. Adds the last point and the last evaluation if they are missing, and writes the last line.
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why);
 void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses);
 // Records an evaluation of the held-out views: iteration, seconds and mean are read.
