@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 NVCC := $(shell command -v nvcc 2>/dev/null)
 GPU := $(shell [ -n "$(NVCC)" ] && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
-# Compiles with nvcc what is not meant to run, as fast as it can.
+# Options for code that is compiled and never run: the fastest of nvcc.
 ARCHITECTURE ?= 90-real
 COMPILE = -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) \
           -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"

@@ -7,8 +7,8 @@ include(GoogleTest)
 # others are compiled without, in a fifth of the time. nvcc compiles tests like programs.
 #
 # The headers that take most of a test's compilation are compiled once for tests of a kind, and sources of a program
-# ten at a time, in half of the time: most of it goes into the same templates. A source whose names another has too
-# gives its namespace a name. (ccache keeps nothing that uses precompiled headers, and keeps more of smaller sources.)
+# ten at a time, in half of the time: most of it goes into the same templates. Sources that
+# share names put them into named namespaces. (ccache keeps nothing that uses precompiled headers, and keeps more of smaller sources.)
 set(sources_at_a_time 10)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)

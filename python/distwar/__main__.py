@@ -8,17 +8,21 @@ import os
 import pathlib
 import platform
 import sys
-from typing import Any
+from typing import Any, Callable
 
 import distwar
 
 
+def _tried(find: Callable[[], str]) -> str:
+    try:
+        return find()
+    except (ImportError, OSError):
+        return "none"
+
+
 def _driver() -> str:
     version = ctypes.c_int()
-    try:
-        status = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
-    except OSError:
-        return "none"
+    status = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
     return f"CUDA {version.value // 1000}.{version.value % 1000 // 10}" if status == 0 else f"error {status}"
 
 
@@ -28,29 +32,18 @@ def _library(of: Any) -> str:
     for backend in ("cuda", "simt"):
         try:
             library = of(backend)
+            lines[f"{library.backend}, {os.path.realpath(library.lib._name)}"] = None
         except (ImportError, OSError) as error:
             lines[str(error)] = None
-            continue
         except RuntimeError:  # there is one, for the other
-            continue
-        lines[f"{library.backend}, {os.path.realpath(library.lib._name)}"] = None
+            pass
     return f"\n{'':<18}".join(lines)
 
 
 def _torch() -> str:
-    try:
-        import torch
-    except ImportError:
-        return "none"
+    import torch
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return f"{torch.__version__}, {', '.join(gpus) or 'no GPU'}"
-
-
-def _installed(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
 
 
 def about() -> str:
@@ -61,8 +54,9 @@ def about() -> str:
         from . import _sums
         return _sums.library(backend)
     lines = dict(distwar=distwar.__version__, libdistwar_gs=_library(distwar.library),
-                 libdistwar_index=_library(sums), libdistwar_train=_library(_train.library), driver=_driver(),
-                 torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
+                 libdistwar_index=_library(sums), libdistwar_train=_library(_train.library), driver=_tried(_driver),
+                 torch=_tried(_torch), numpy=_tried(lambda: importlib.metadata.version("numpy")),
+                 gsplat=_tried(lambda: importlib.metadata.version("gsplat")),
                  python=f"{platform.python_version()}, {platform.platform()}")
     return "\n".join(f"{name:<17} {text}" for name, text in lines.items())
 

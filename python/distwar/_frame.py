@@ -64,7 +64,7 @@ class Frame:
         return _apply(self, *scene)
 
     def leave_out(self):
-        """Lets splats of a radius up to clip be culled, which splats of zeros are."""
+        """Culls splats of a radius up to clip: writes zeros in their place."""
         self.splats.masked_fill_((radii_of(self.plan, self.splats, self.stream) <= self.clip).unsqueeze(-1), 0)
 
     def radii(self):

@@ -28,7 +28,7 @@ def has_gpu() -> bool:
 
 
 def backends() -> tuple[str, ...]:
-    """First that which is taken where both serve."""
+    """cuda and simt, first the one that is taken where a package has both."""
     return ("cuda", "simt") if has_gpu() else ("simt", "cuda")
 
 

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on numpy arrays, with the CPU library, one camera after another; its gradients by an explicit call."""
 import math
-from ctypes import byref
 
 import numpy
 
-from . import gs
 from ._library import library
 from ._request import KERNELS_DEGREE, check, meta_of
-from ._stages import CAMERA_FLOATS, CAMERA_MODELS, DEPTH_OVER_ALPHA, SPLAT_FLOATS
+from ._stages import CAMERA_FLOATS, PLANES, Shape, packed_cameras, plan_of, room_of
 
-# The arrays of gs_gaussians by the names of the arguments; `colors` are its color or sh.
-_NAMES = dict(means="mean", quats="quaternion", scales="log_scale", opacities="opacity_logit", covars="covariance")
+_NAMES = ("means", "quats", "scales", "opacities", "colors", "covars")  # of a Scene, by the arguments
 
 
 def _float32(name, value):
@@ -34,56 +31,49 @@ def _full(d_upper):
     return half[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(d_upper.shape[:-1] + (3, 3))
 
 
+def _address(array):
+    return None if array is None else array.ctypes.data
+
+
 class _Frame:
     """One camera's view of one item of the batch, and what its gradient needs."""
 
     def __init__(self, request, flat, at):
         """flat: the arguments by name, with one leading dimension for the batch. at: item and camera."""
-        self.lib, self.request, s, (b, c) = library("simt"), request, request.settings, at
-        self.at, self.color = at, "color" if s.sh_degree < 0 else "sh"
-        skipped = ("quats", "scales") if flat["covars"] is not None else ()
-        colors = flat["colors"][b, c] if request.per_camera else flat["colors"][b]
-        self.arrays = {to: _float32(name, _upper(flat[name][b]) if name == "covars" else flat[name][b])
-                       for name, to in _NAMES.items() if flat[name] is not None and name not in skipped}
-        self.arrays[self.color] = _float32("colors", colors if s.sh_degree < 0 else colors[:, :(s.sh_degree + 1)**2])
-        K, view = flat["Ks"][b, c], flat["viewmats"][b, c]
-        camera = gs.Camera(s.width, s.height, K[0, 0], K[1, 1], K[0, 2], K[1, 2], near_plane=s.near_plane,
-                           model=self.lib.cameras[CAMERA_MODELS[s.camera]],
-                           far_plane=s.far_plane if s.far_plane < 3e38 else 0)
-        camera.rotation[:], camera.translation[:] = view[:3, :3].ravel().tolist(), view[:3, 3].tolist()
-        self.image, self.alpha, self.depth = (numpy.empty((n, s.height, s.width), "float32") for n in (request.channels, 1, 1))
-        self.splats = numpy.empty((request.count, SPLAT_FLOATS), "float32")
-        address = self.lib.address
-        self.view = gs.View(
-            gaussians=self._gaussians(self.arrays), sh_degree_used=max(s.sh_degree, 0), camera=camera,
-            normalize_depth=request.depth == DEPTH_OVER_ALPHA, splats=address(self.splats),
-            image=gs.Image(color=address(self.image), alpha=address(self.alpha),
-                           depth=None if request.depth is None else address(self.depth)))
-        self.lib.call("gs_forward", byref(self.view))
-        self.memory = self.lib.context(None).take(self.view.memory.memory)
+        degree, self.at, self.scene = request.settings.sh_degree, at, []
+        for name in _NAMES:
+            a = flat[name]
+            if a is None or flat["covars"] is not None and name in ("quats", "scales"):
+                self.scene.append(None)
+                continue
+            a = a[at] if name == "colors" and request.per_camera else a[at[0]]
+            a = a[:, :(degree + 1)**2] if name == "colors" and degree >= 0 else _upper(a) if name == "covars" else a
+            self.scene.append(_float32(name, a))
+        coefficients = self.scene[4].shape[1] if degree >= 0 else 0
+        self.plan = plan = plan_of(Shape(request.settings, 1, request.count, request.channels, coefficients, request.depth,
+                                         "simt", PLANES))
+        self.image, self.alpha, self.depth, self.splats = (
+            numpy.empty(shape, "float32") for shape, _ in (plan.color, plan.alphas, plan.depths, plan.splats))
+        view, K = (_float32(name, flat[name][at]) for name in ("viewmats", "Ks"))
+        # The block, which holds the lists, lives as long as this.
+        self.block, _, self.view = plan.forward(
+            room_of("numpy", plan.shape), packed_cameras(_address(view), _address(K), 1, plan.camera_ends),
+            [*map(_address, self.scene), None], (*map(_address, (self.splats, self.image)), None if request.depth is None else
+                                                 _address(self.depth)), _address(self.alpha), None, plan.lib.new, None, False)
         self.radii = numpy.empty(request.count, "int32")
-        self.lib.call("gs_radii", byref(self.view), address(self.radii))
-
-    def _gaussians(self, arrays):
-        s = self.request.settings
-        out = self.lib.gaussians(arrays, max(s.sh_degree, 0), antialias=int(s.antialiased))
-        out.form, out.eps2d, out.channels = int(s.activated), s.eps2d, self.request.channels
-        return out
+        plan.radii(_address(self.splats), _address(self.radii), None)
 
     def backward(self, d_color, d_alpha, d_depth):
-        """By the arrays, [3, 4] and [4] of the camera, the means in the image, and their absolute values, or None."""
+        """By the arrays of the scene, [3, 4] and [4] of the camera, the means in the image, and their absolute values, or
+        None."""
         import distwar
-        d = {name: numpy.empty_like(a) for name, a in self.arrays.items()}
+        d = [None if a is None else numpy.empty_like(a) for a in self.scene]
         moments, d_camera = numpy.empty_like(self.splats), numpy.empty(CAMERA_FLOATS, "float32")
         d_mean2d, absolute = (numpy.empty((len(self.radii), 2), "float32") for _ in range(2))
-        absolute = absolute if self.request.channels <= 32 else None
-        address = self.lib.address
-        gradient = gs.Gradient(
-            color=address(d_color), alpha=address(d_alpha), depth=address(d_depth), splat_grad=address(moments),
-            gaussians=self._gaussians(d), abs_mean2d=address(absolute), camera=address(d_camera))
-        self.lib.call("gs_backward", byref(self.view), byref(gradient),
-                      self.lib.policies["fixed" if distwar.deterministic else "tree"])
-        self.lib.call("gs_mean2d_gradient", byref(self.view), address(moments), address(d_mean2d), address(absolute))
+        absolute = absolute if self.plan.shape.channels <= 32 else None
+        gradient = self.plan.gradient(*map(_address, (d_color, d_depth, d_alpha, moments)), [*map(_address, d), None])
+        self.plan.backward(self.view, gradient, "fixed" if distwar.deterministic else "tree", None,
+                           (_address(d_mean2d), _address(absolute)), _address(d_camera))
         return d, d_camera[:12].reshape(3, 4), d_camera[18:22], d_mean2d, absolute
 
 
@@ -101,13 +91,13 @@ def rasterization(arrays, width, height, planes, sh_degree, modes):
     def joined(parts):
         whole = numpy.stack(parts)
         return whole.reshape(batch + (request.cameras,) + whole.shape[1:])
-    color, alphas = (numpy.moveaxis(joined(parts), -3, -1) for parts in zip(*((f.image, f.alpha) for f in frames)))
+    color, alphas = numpy.moveaxis(joined([f.image for f in frames]), -3, -1), joined([f.alpha[0] for f in frames])
     if arrays["backgrounds"] is not None:
         color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
     planes_of = [color] if request.with_color else []
     if request.depth is not None:
-        planes_of.append(numpy.moveaxis(joined([f.depth for f in frames]), -3, -1))
-    splats, radii = joined([f.splats for f in frames]), joined([f.radii for f in frames])
+        planes_of.append(joined([f.depth[0] for f in frames])[..., None])
+    splats, radii = joined([f.splats[0] for f in frames]), joined([f.radii for f in frames])
     meta = dict(meta_of(request), radii=numpy.stack((radii, radii), -1), means2d=splats[..., :2].copy(),
                 depths=splats[..., 9].copy(), frames=frames, request=request, arrays=arrays, alphas=alphas)
     return numpy.concatenate(planes_of, -1), alphas, meta
@@ -141,11 +131,10 @@ def rasterization_backward(meta, d_colors, d_alphas=None):
         d_depth = None if request.depth is None else _float32("d_colors", flat["d_colors"][at][..., -1])
         d, d_viewmat, d_K, d_means2d, absolute = frame.backward(_float32("d_colors", d_color),
                                                                 _float32("d_alphas", flat["d_alphas"][at]), d_depth)
-        for name, to in _NAMES.items():
-            if to in d:
-                flat[name][b] += _full(d[to]) if name == "covars" else d[to]
-        d_color, to = d[frame.color], flat["colors"][at] if request.per_camera else flat["colors"][b]
-        to[:, :d_color.shape[1]] += d_color
+        for name, of in zip(_NAMES, d):
+            if of is not None:
+                of, to = _full(of) if name == "covars" else of, flat[name][at if name == "colors" and request.per_camera else b]
+                to[tuple(map(slice, of.shape))] += of  # some coefficients may not have been read
         flat["viewmats"][at][:3] = d_viewmat
         for k, entry in enumerate(((0, 0), (1, 1), (0, 2), (1, 2))):
             flat["Ks"][at][entry] = d_K[k]

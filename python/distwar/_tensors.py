@@ -14,7 +14,7 @@ from ._library import BACKENDS, library
 _package = sys.modules[__package__]
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
 _indices = {}  # of devices that the library has kernels for; None: a CPU
-# Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
+# Of torch._C, where there: torch.cuda first looks whether CUDA is initialised, which a tensor on it has shown.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
 current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
@@ -83,8 +83,8 @@ def address_of(tensor, kept):
 
 
 def on_host(tensor, at_once=True):
-    """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change. Not at_once: None for
-    one that comes for the first time."""
+    """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change. at_once=False: None
+    the first time."""
     if not tensor.is_cuda:
         return tensor
     version = -1 if tensor.is_inference() else tensor._version

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Density control for trainers with optimizers of torch: the steps of densification by gradients (Kerbl et al. 2023) and by
-Markov chain Monte Carlo (Kheradmand et al. 2024) as functions that a loop calls when it wants to. Each writes a parameter and
-its moments once, in place of once for each of cloning, splitting and pruning. python/README.md has a loop.
+Markov chain Monte Carlo (Kheradmand et al. 2024) as functions that a loop calls when it wants to. A step that
+clones, splits and prunes writes each parameter and its moments once. python/README.md has a loop.
 
 params: tensors by name, a dictionary or a ParameterDict: means [N, 3], scales [N, 3] as logarithms, quats [N, 4] as w, x, y, z,
 opacities [N] as logits, and others [N, ...]. optimizers: by the same names, an optimizer for each parameter. Parameters with
@@ -106,7 +106,7 @@ def _moments(optimizer: torch.optim.Optimizer | None, p: Tensor) -> dict[str, Te
 
 
 def _take(params: Params, optimizers: Optimizers, source: Tensor, fresh: Tensor, changed: dict[str, Tensor]) -> None:
-    """Lets row i of each parameter be row source[i], or row i of what `changed` has. Moments of fresh rows are 0."""
+    """Replaces each parameter: its row i is row source[i], or row i of changed[name]. Moments of fresh rows are 0."""
     for name, p in list(params.items()):
         new = torch.nn.Parameter(changed[name] if name in changed else p.detach()[source], p.requires_grad)
         optimizer = optimizers.get(name)
@@ -173,7 +173,7 @@ def _draw(weights: Tensor, count: int) -> Tensor:
 
 
 def _share(params: Params, sampled: Tensor, min_opacity: float) -> None:
-    """Lets the sampled Gaussians look as before when those that copy them have joined."""
+    """Divides each sampled Gaussian among itself and its copies, which together look as it did."""
     opacities, scales = params["opacities"].detach(), params["scales"].detach()
     opacity, scale = compute_relocation(
         opacities.view(-1)[sampled].sigmoid(), scales[sampled].exp(),

@@ -163,8 +163,8 @@ class _Stream:
 
 
 class Library:
-    """A libdistwar_gs.so, and arrays in the memory that it works on. Arrays are C-contiguous. The caller keeps an array
-    alive until the work on it is done."""
+    """A libdistwar_gs.so. Arrays are C-contiguous, in memory that it works on: of a GPU, or the host's. The caller keeps them
+    alive until the work on them is done."""
 
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
@@ -178,7 +178,7 @@ class Library:
         self.strategies, self.cameras = ({name.decode(): number for number, name in enumerate(itertools.takewhile(
             bool, (self.lib.gs_name(of, number) for number in itertools.count())))} for of in range(2))
         self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
-        pointer = c_void_p  # of an array, by address()
+        pointer = c_void_p  # of an array: its ctypes.data, or data_ptr() of a tensor
         view, gradient, shape, stream = POINTER(View), POINTER(Gradient), POINTER(Gaussians), _Stream(self)
         for names, *arguments in (
                 ("has_strategy", c_int), ("forward project bin render settle", view, stream),
@@ -230,22 +230,3 @@ class Library:
         block = (ctypes.c_char * (size + 256))()
         at = ctypes.addressof(block)
         return block, at + -at % 256
-
-    def address(self, array):
-        """The device pointer of an array; None stays NULL."""
-        if array is None:
-            return None
-        if self.backend == "cuda":
-            if not (array.is_cuda and array.is_contiguous()):
-                raise ValueError("not a contiguous CUDA tensor")
-            return array.data_ptr()
-        if not array.flags.c_contiguous:
-            raise ValueError("not a contiguous array")
-        return array.ctypes.data
-
-    def gaussians(self, arrays, sh_degree=0, scale_modifier=0.0, antialias=0):
-        """gs_gaussians of a dictionary of arrays; missing arrays are NULL. The channels are those of `color`."""
-        pointers = {name: self.address(array) for name, array in arrays.items()}
-        channels = arrays["color"].shape[1] if arrays.get("color") is not None else 0
-        return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier,
-                         antialias=antialias, channels=channels, **pointers)

@@ -17,7 +17,7 @@ from ._stages import array_type
 from ._tensors import is_capturing, library_of, on, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
-_ONE = torch.tensor(1.0, device="cpu")  # of a number torch makes a tensor at each call
+_ONE = torch.tensor(1.0, device="cpu")  # torch would make a tensor of a number at each call
 _pack_array = struct.Struct("<4Qif").pack  # a gs_adam_array
 assert struct.calcsize("<4Qif") == sizeof(gs.AdamArray)
 _counts: dict[int, tuple[Any, int, int]] = {}  # of steps on a GPU: by id, (weak reference, version, number)
@@ -44,7 +44,7 @@ def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
 
 
 def _count(step: Tensor) -> int:
-    """Steps so far. A GPU is read if somebody else has changed the number since step() added to it."""
+    """Steps so far. Reads the GPU, and waits, only if somebody other than step() has changed the number."""
     if step.is_cpu:
         return int(step)
     of, version, count = _counts.get(id(step), (None, 0, 0))

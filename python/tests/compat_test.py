@@ -54,23 +54,24 @@ def rasterized(s, settings, **changes):
 
 
 def original(s, of, settings, screen):
-    """The published formulas of a scene `of`: picture, inverse depth, radii. s: its arrays in double precision, among them
-    covars [N, 6], or scales and quaternions."""
+    """The published formulas of a scene `of`: picture, radii, and by name what may follow them. s: its arrays in double
+    precision, among them covars [N, 6], or scales and quaternions."""
     s = dict(s, width=W, height=H)
     if s.get("covars") is None:
         s["scales"] = settings.scale_modifier * s["scales"]
     else:
         s["covars"] = s["covars"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].view(-1, 3, 3)
-    color, alpha, _, inverse, radii = formulas(
+    color, alpha, depth, inverse, radii = formulas(
         s, *(of[name][0].detach().cpu().double() for name in ("viewmats", "Ks")), settings.kernel_size or 0.3,
         bool(settings.antialiasing or settings.kernel_size), screen)
     picture = color + (1 - alpha)[..., None] * torch.tensor((0.1, 0.2, 0.3)).double()
-    return picture.movedim(-1, 0), inverse, radii
+    return picture.movedim(-1, 0), radii, dict(inverse=inverse, depth=depth, alpha=alpha)
 
 
 class Rasterizer(unittest.TestCase):
-    def check(self, degree=None, covariances=False, dc=False, off_centre=0, **options):
-        """Picture, inverse depth, radii, all gradients, and those of the screen, against the formulas."""
+    def check(self, degree=None, covariances=False, dc=False, off_centre=0, results="", **options):
+        """Picture, radii, what DISTWAR_COMPAT=results lets follow, all gradients, and those of the screen, against the
+        formulas."""
         s = scene(degree=degree)
         s["Ks"][:, 0, 2] += off_centre
         leaves = {name: s[name].detach().clone().requires_grad_()
@@ -90,21 +91,23 @@ class Rasterizer(unittest.TestCase):
         colors = {"colors_precomp" if degree is None else "shs": leaves["colors"]}
         if dc:
             colors = {"dc": leaves["colors"][:, :1], "shs": leaves["colors"][:, 1:]}
-        means2D, (picture, radii, *more) = rasterized(s, settings, means3D=leaves["means"],
-                                                      opacities=leaves["opacities"][:, None], **given, **colors)
+        with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
+            means2D, (picture, radii, *more) = rasterized(s, settings, means3D=leaves["means"],
+                                                          opacities=leaves["opacities"][:, None], **given, **colors)
         screen = torch.zeros(len(radii), H, W, 2, dtype=torch.float64, requires_grad=True)
         of_formulas = original(theirs, s, settings, screen)
         self.assertLess(relative(picture, of_formulas[0]), 1e-5)
         seen = radii.cpu() > 0
         self.assertGreater(int(seen.sum()), 30)
-        self.assertTrue(torch.equal(radii.cpu()[seen], of_formulas[2].int()[seen]))
+        self.assertTrue(torch.equal(radii.cpu()[seen], of_formulas[1].int()[seen]))
         weights = torch.randn(3, H, W, generator=torch.Generator().manual_seed(1)), torch.rand(H, W)
         loss, expected = ((of * weights[0].to(of)).sum() for of in (picture, of_formulas[0]))
-        self.assertEqual(len(more), options.get("antialiasing") is not None)
-        for inverse in more:
-            self.assertLess(relative(inverse[0], of_formulas[1]), 1e-5)
-            loss = loss + (inverse[0] * weights[1].to(inverse)).sum()
-            expected = expected + (of_formulas[1] * weights[1]).sum()
+        names = ["inverse"] if options.get("antialiasing") is not None else results.split("_") if results else []
+        self.assertEqual([tuple(a.shape) for a in more], [(1, H, W)] * len(names))
+        for a, name in zip(more, names):
+            self.assertLess(relative(a[0], of_formulas[2][name]), 1e-5, name)
+            loss = loss + (a[0] * weights[1].to(a)).sum()
+            expected = expected + (of_formulas[2][name] * weights[1]).sum()
         loss.backward()
         expected.backward()
         for name, a in theirs.items():
@@ -118,8 +121,8 @@ class Rasterizer(unittest.TestCase):
 
     def test_as_the_formulas(self):
         for options in (dict(off_centre=3),
-                        dict(degree=1, scale_modifier=1.3),
-                        dict(covariances=True),
+                        dict(degree=1, scale_modifier=1.3, results="depth_alpha"),
+                        dict(covariances=True, results="depth"),
                         dict(degree=1, antialiasing=False),
                         dict(antialiasing=True, covariances=True),
                         dict(degree=1, dc=True, antialiasing=True),
@@ -164,25 +167,6 @@ class Rasterizer(unittest.TestCase):
             self.assertLess(relative(rasterized(s, four, shs=more[:, 1:], dc=more[:, :1])[1][0], third), 1e-6)
         with self.assertRaisesRegex(ValueError, "K of at least 16"):
             rasterized(s, settings_of(s)._replace(sh_degree=4), shs=more[:, :7])
-
-    def test_forks_with_depth_and_alpha(self):
-        s = scene()
-        _, (plain, plain_radii) = rasterized(s, settings_of(s))
-        expected, alphas, _ = distwar.rasterization(**s, packed=False, near_plane=0.2, render_mode="D")
-        for results in ("depth", "depth_alpha"):
-            with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
-                _, (picture, radii, depth, *alpha) = rasterized(s, settings_of(s))
-            self.assertTrue(torch.equal(radii, plain_radii))
-            self.assertLess(relative(picture, plain), 1e-6)
-            self.assertEqual([tuple(a.shape) for a in (depth, *alpha)], [(1, H, W)] * (1 + len(alpha)))
-            self.assertLess(relative(depth, expected[..., 0]), 1e-5)
-            self.assertEqual(len(alpha), results == "depth_alpha")
-            for a in alpha:
-                self.assertLess(relative(a, alphas[..., 0]), 1e-6)
-        (depth.sum() + alpha[0].sum()).backward()
-        ours, s["means"].grad = s["means"].grad, None
-        (expected.sum() + alphas.sum()).backward()
-        self.assertLess(relative(ours.cpu(), s["means"].grad.cpu()), 1e-5)
 
     def test_the_switch(self):
         program = "import diff_gaussian_rasterization as of; print(of.RESULTS, hasattr(of, 'SparseGaussianAdam'))"

@@ -14,7 +14,6 @@ import distwar
 from distwar import density, optim
 
 
-
 def parameters(count=100):
     """As gsplat names them: logarithms of scales, logits of opacities."""
     s = scenes.scene(count=count)
@@ -141,10 +140,7 @@ class AsGsplat(unittest.TestCase):
     def test_default(self):
         """Its issue 797: version 1.5.3 resets no opacities, so none are reset here."""
         for revised, scale, prune in ((False, 1.0, 0.22), (True, 1.0, 0.22), (False, 3.0, 0.06)):
-            options = dict(grow_grad2d=0.05,
-                           grow_scale3d=0.15 / scale,
-                           prune_opa=0.12,
-                           revised_opacity=revised)
+            options = dict(grow_grad2d=0.05, grow_scale3d=0.15 / scale, prune_opa=0.12, revised_opacity=revised)
             sums = [torch.zeros(150, 2, device=DEVICE)]
 
             def after(p, optimizers, step, info):
@@ -175,6 +171,35 @@ class AsGsplat(unittest.TestCase):
                                         verbose=False)
         self.check(ours, self.train(strategy, 13, after=dict(lr=0.0)))
         self.assertEqual(ours.counts[-1], 170)
+
+    def test_splatfacto(self):
+        """What nerfstudio's trainer does in a step: one camera, poses with gradients, depth over alpha."""
+        params, view = parameters()
+        del params["colors"]
+        for name, shape in dict(features_dc=(3,), features_rest=(15, 3)).items():
+            params[name] = torch.nn.Parameter(torch.zeros(100, *shape, device=DEVICE))
+        pose = torch.zeros(3, device=DEVICE, requires_grad=True)
+        strategy = self.of.DefaultStrategy(refine_start_iter=0, refine_every=1, grow_grad2d=1e-6, verbose=False)
+        optimizers, state = optimizers_of(params), strategy.initialize_state(scene_scale=1.0)
+        strategy.check_sanity(params, optimizers)
+        for step in range(4):
+            viewmat = view["viewmats"].clone()
+            viewmat[:, :3, 3] = viewmat[:, :3, 3] + pose
+            render, alpha, info = distwar.rasterization(
+                means=params["means"], quats=params["quats"], scales=torch.exp(params["scales"]),
+                opacities=torch.sigmoid(params["opacities"]).squeeze(-1),
+                colors=torch.cat((params["features_dc"][:, None], params["features_rest"]), dim=1), viewmats=viewmat, Ks=view["Ks"],
+                width=view["width"], height=view["height"], packed=False, near_plane=0.01, far_plane=1e10,
+                render_mode="RGB+ED", sh_degree=step, sparse_grad=False, absgrad=True, rasterize_mode="classic")
+            self.assertEqual(tuple(info["radii"].shape)[:2], (1, len(params["means"])))
+            strategy.step_pre_backward(params, optimizers, state, step, info)
+            (render[..., :3].square().sum() + render[..., 3:].mean()).backward()
+            strategy.step_post_backward(params, optimizers, state, step, info, packed=False)
+            for optimizer in optimizers.values():
+                optimizer.step()
+                optimizer.zero_grad()
+        self.assertGreater(float(pose.grad.abs().sum()), 0)
+        self.assertGreater(len(params["means"]), 100)
 
 
 class Functions(unittest.TestCase):
@@ -209,17 +234,13 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "one camera"):
             density.sum_gradients(info, sums)
 
-    def test_where_nobody_lives(self):
+    def test_where_nobody_lives_and_a_reset(self):
         params, _ = parameters(150)
         optimizers = optimizers_of(params)
-        with torch.no_grad():
-            params["opacities"].add_(-20)
+        params["opacities"].data.sub_(20)
         self.assertEqual(density.relocate(params, optimizers), 150)
         self.assertEqual(density.add_copies(params, optimizers, 100), 0)
-
-    def test_reset(self):
-        params, _ = parameters(150)
-        optimizers = optimizers_of(params)
+        params["opacities"].data.add_(20)
         params["opacities"].sum().backward()
         optimizers["opacities"].step()
         density.reset_opacities(params, optimizers)

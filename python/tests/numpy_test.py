@@ -107,8 +107,6 @@ class AsTheFormulas(unittest.TestCase):
             self.assertTrue((runs[1][name] == runs[2][name]).all(), name)
             self.assertLess(relative(runs[1][name], runs[0][name]), 1e-4, name)
 
-
-class Arguments(unittest.TestCase):
     def test_depth_without_colors(self):
         s = scenes.scene(cameras=2)
         for mode in ("D", "ED"):

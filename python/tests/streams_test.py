@@ -84,39 +84,31 @@ class Streams(unittest.TestCase):
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_another_stream(self):
+        """Also with the backward pass on the calling thread."""
+        self.addCleanup(torch.autograd.set_multithreading_enabled, True)
         stream = torch.cuda.Stream()
-        self.check("cuda", lambda: torch.cuda.stream(stream), 2000000)
+        for several in (True, False):
+            torch.autograd.set_multithreading_enabled(several)
+            self.check("cuda", lambda: torch.cuda.stream(stream), 2000000)
 
     @unittest.skipUnless(DEVICE == "cuda" and torch.cuda.device_count() > 1, "needs two GPUs")
     def test_another_device(self):
         self.check("cuda:1")
 
-    @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
-    def test_backward_on_the_calling_thread(self):
-        self.addCleanup(torch.autograd.set_multithreading_enabled, True)
-        torch.autograd.set_multithreading_enabled(False)
-        stream = torch.cuda.Stream()
-        self.check("cuda", lambda: torch.cuda.stream(stream), 2000000)
-
     def test_tensors_of_two_devices(self):
-        other = "cpu" if DEVICE == "cuda" else "meta"
-        s = tensors(SCENE)
-        for name in ("quats", "opacities", "colors"):
-            with self.assertRaisesRegex(ValueError, f"{name} is on {other}"):
-                distwar.rasterization(**dict(s, **{name: s[name].to(other)}))
+        other, s = "cpu" if DEVICE == "cuda" else "meta", tensors(SCENE)
         source, index, out = SOURCE.to(DEVICE), INDEX.to(DEVICE), torch.zeros(40, 8, device=DEVICE)
-        for call in (distwar.index_add, lambda *of: distwar.scatter_reduce(*of, "amax")):
-            with self.assertRaisesRegex(ValueError, f"index is on {other}"):
-                call(out, index.to(other), source)
-            with self.assertRaisesRegex(ValueError, f"source is on {other}"):
-                call(out, index, source.to(other))
-        image = PICTURES[0, 0].movedim(0, -1).to(DEVICE)
-        with self.assertRaisesRegex(ValueError, f"target is on {other}"):
-            distwar.l1_ssim_loss(image, image.byte().to(other))
-        p = torch.nn.Parameter(source)
+        image, p = PICTURES[0, 0].movedim(0, -1).to(DEVICE), torch.nn.Parameter(source)
         p.grad = source.clone()
-        with self.assertRaisesRegex(ValueError, "as visible has"):
-            optim.step([torch.optim.Adam([p])], (index > 20).to(other))
+        for text, call, *of in (
+                *((f"{name} is on {other}", lambda name: distwar.rasterization(**dict(s, **{name: s[name].to(other)})), name)
+                  for name in ("quats", "opacities", "colors")),
+                (f"index is on {other}", distwar.index_add, out, index.to(other), source),
+                (f"source is on {other}", distwar.scatter_reduce, out, index, source.to(other), "amax"),
+                (f"target is on {other}", distwar.l1_ssim_loss, image, image.byte().to(other)),
+                ("as visible has", optim.step, [torch.optim.Adam([p])], (index > 20).to(other))):
+            with self.assertRaisesRegex(ValueError, text):
+                call(*of)
 
 
 if __name__ == "__main__":

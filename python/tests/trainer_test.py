@@ -82,6 +82,13 @@ class Trainers(unittest.TestCase):
         self.addCleanup(made.close)
         return made
 
+    def trained(self, settings=dict(), **data):
+        """The parameters after all iterations on data with these changes."""
+        self.data.update(data)
+        made = self.trainer(**settings)
+        made.train()
+        return made.parameters()
+
     def test_the_bytes_of_the_program(self):
         if not PROGRAM:
             self.skipTest("DISTWAR_PROGRAM names no dsplat")
@@ -117,20 +124,20 @@ class Trainers(unittest.TestCase):
         self.assertTrue(same(stopped.parameters(), t.parameters()))
 
     def test_a_budget(self):
+        settings = distwar.Trainer(self.data)._lib.defaults()
+        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, -1))
         now = distwar.Trainer(self.data).train(budget="0.3s")
         self.assertGreater(now.views, 0)
         self.assertLess(now.seconds, 3)
         self.assertEqual([trainer.seconds_of(b) for b in (10, "10", "1.5s", "2m", "1h")], [10, 10, 1.5, 120, 3600])
 
     def test_resumed(self):
-        whole, half = self.trainer(), self.trainer()
-        whole.train()
+        whole, half, again = self.trained(), self.trainer(), self.trainer()
         half.train(lambda *_: True, every=10)
-        again = self.trainer()
         again.resume(half.checkpoint())
-        self.assertFalse(same(again.parameters(), whole.parameters()))
+        self.assertFalse(same(again.parameters(), whole))
         again.train()
-        self.assertTrue(same(again.parameters(), whole.parameters()))
+        self.assertTrue(same(again.parameters(), whole))
         with self.assertRaisesRegex(RuntimeError, "this run has seed 4"):
             self.trainer(seed=4).resume(half.checkpoint())
 
@@ -150,9 +157,7 @@ class Trainers(unittest.TestCase):
         self.assertTrue(np.array_equal(viewmats, self.data["viewmats"]) and np.array_equal(Ks, self.data["Ks"]))
 
     def test_from_parameters_and_tensors(self):
-        first = self.trainer(iterations=10)
-        first.train()
-        p = first.parameters()
+        p = self.trained(dict(iterations=10))
         data = {**{name: self.data[name] for name in ("images", "viewmats", "Ks")}, "parameters": p}
         same_start = distwar.Trainer(data, **SETTINGS)
         self.assertTrue(same(same_start.parameters(), p))
@@ -163,47 +168,29 @@ class Trainers(unittest.TestCase):
         data = {name: [torch.tensor(a) for a in value] if name == "images" else torch.tensor(value)
                 for name, value in self.data.items()}
         data["viewmats"] = data["viewmats"][:, None]
-        again = distwar.Trainer(data, **{**SETTINGS, "iterations": 10})
-        again.train()
-        self.assertTrue(same(again.parameters(), p))
-        self.assertEqual({type(a) for a in again.scene("cpu").values()}, {torch.Tensor, int, str})
+        self.assertTrue(same(self.trained(dict(iterations=10), **data), p))
+        self.assertEqual({type(a) for a in self.trainer().scene("cpu").values()}, {torch.Tensor, int, str})
 
     def test_options_of_views(self):
         """Pixels that do not count leave the scene as it is, whatever they show."""
         mask = np.ones((VIEWS, SIZE, SIZE), bool)
         mask[:, :, :10] = False
-        self.data["masks"] = mask
-        t = self.trainer()
-        t.train()
-        self.data["images"] = [np.where(m[..., None], picture, 77) for m, picture in zip(mask, self.data["images"])]
-        self.data["images"] = [picture.astype("uint8") for picture in self.data["images"]]
-        other = self.trainer()
-        other.train()
-        self.assertTrue(same(other.parameters(), t.parameters()))
-        self.data["masks"] = ~mask
-        third = self.trainer()
-        third.train()
-        self.assertFalse(same(third.parameters(), t.parameters()))
+        others = [np.where(m[..., None], picture, 77).astype("uint8") for m, picture in zip(mask, self.data["images"])]
+        found = [self.trained(masks=m, images=i) for m, i in (
+            (mask, self.data["images"]), (mask, others), (~mask, others))]
+        self.assertTrue(same(found[0], found[1]))
+        self.assertFalse(same(found[1], found[2]))
 
     def test_validation(self):
-        t = self.trainer(validate=1)
-        found = t.validate()
+        found = self.trainer(validate=1).validate()
         self.assertEqual(found.views, 1)
         self.assertGreater(found.psnr, 3)
 
     def test_weights_of_the_loss(self):
-        self.data["inverse_depths"] = [np.full(p.shape[:2], 0.4, "float32") for p in self.data["images"]]
-        found = []
-        for weight in (None, 1, 3):
-            t = self.trainer(**({} if weight is None else dict(depth_weight=weight)))
-            t.train()
-            found.append(t.parameters())
+        depths = [np.full(p.shape[:2], 0.4, "float32") for p in self.data["images"]]
+        found = [self.trained(of, inverse_depths=depths) for of in (dict(), dict(depth_weight=1), dict(depth_weight=3))]
         self.assertTrue(same(found[0], found[1]))
         self.assertFalse(same(found[0], found[2]))
-
-    def test_defaults_are_the_library_s(self):
-        settings = distwar.Trainer(self.data)._lib.defaults()
-        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, -1))
 
     def test_refusals(self):
         for change, error, text in ((dict(images=[p / 255 for p in self.data["images"]]), TypeError, "not uint8"),

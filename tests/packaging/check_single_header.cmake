@@ -2,7 +2,7 @@
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/distwar)
 # The default headers, and those of calls that the host makes.
-execute_process(COMMAND ${PYTHON} ${SOURCE}/ci/single-header -o ${WORK}/distwar.cuh reduce.cuh fixed.cuh block.cuh
+execute_process(COMMAND ${PYTHON} ${SOURCE}/ci/single-header ${WORK}/distwar.cuh reduce.cuh fixed.cuh block.cuh
                         hot_slots.cuh half.cuh device/histogram.cuh device/sums_by_key.cuh COMMAND_ERROR_IS_FATAL ANY)
 file(STRINGS ${SOURCE}/tests/codegen/kernels.cu includes REGEX "^#include <distwar/")
 foreach(include ${includes})

@@ -21,8 +21,8 @@ from distwar._tensors import (address_of, current_device, empty, index_of, is_pl
 from distwar._torch import float32_of
 
 __all__ = ["GaussianRasterizationSettings", "GaussianRasterizer", "compute_relocation", "rasterize_gaussians"]
-# To the original's programs this name promises dc beside shs too: with --convert_SHs_python they have neither, and must not
-# find it.
+# The original's programs take this name for a rasterizer with dc beside shs. With --convert_SHs_python they have neither, and
+# fail where they find the name.
 if "--convert_SHs_python" not in sys.argv:
     from distwar.optim import SparseGaussianAdam  # noqa: F401
     __all__ += ["SparseGaussianAdam"]
@@ -197,8 +197,8 @@ class GaussianRasterizer(torch.nn.Module):
     settings.kernel_size, as mip-splatting reads it, what absolute values sum to: the length of (sum |d_x|, sum |d_y|) over
     the pixels."""
 
-    # Trainers make one for each picture. What a torch.nn.Module has beside is made when somebody asks for it: it takes longer
-    # than all else here.
+    # Trainers make an object for each picture. To make a torch.nn.Module takes longer than all else here, so its members are
+    # made when somebody asks for one.
     def __init__(self, raster_settings):
         self.__dict__["raster_settings"] = raster_settings
 
