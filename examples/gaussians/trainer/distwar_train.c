@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Settings, and as text what no option is.
-typedef struct described_settings {
-    distwar_train_settings of;
-    char background[64];
-    const char *background_text;
-} described_settings;
-
 struct distwar_trainer {
     distwar_train_settings wanted;
     char *key, *default_key; // of checkpoints
@@ -79,77 +72,77 @@ const char *distwar_train_term(int term) {
     return term >= 0 && term < DISTWAR_TRAIN_TERMS ? names[term] : NULL;
 }
 
-// The settings as options: their ranges, and what a checkpoint says of them.
-static void list_settings(described_settings *s, option_table *table) {
-    static const char *const degrees[] = {"0", "1", "2", "3", NULL};
-    static_assert((int)LOSS_TERM_COUNT <= (int)DISTWAR_TRAIN_TERMS, "settings have room for all terms");
-    const float *const b = s->of.background;
-    snprintf(s->background, sizeof s->background, "%.9g %.9g %.9g", (double)b[0], (double)b[1], (double)b[2]);
-    s->background_text = s->background;
-    if (!s->of.density) s->of.density = "auto";
-    const option_spec rows[] = {
-        OPTION("iterations", &s->of.iterations, .maximum = INFINITY),
-        OPTION("budget", &s->of.budget, .maximum = INFINITY),
-        OPTION("seed", &s->of.seed, .minimum = -INFINITY, .maximum = INFINITY),
-        OPTION("batch", &s->of.batch, .maximum = GS_MAX_VIEWS),
-        OPTION("max_gaussians", &s->of.max_gaussians, .maximum = INFINITY),
-        OPTION("density", &s->of.density),
-        OPTION("sh_degree", &s->of.sh_degree, .maximum = GS_MAX_SH_DEGREE, .choices = degrees),
-        OPTION("background", &s->background_text),
-        OPTION("random_background", &s->of.random_background),
-        OPTION("antialias", &s->of.antialias),
-        OPTION("exposure", &s->of.exposure),
-        OPTION("refine_poses", &s->of.refine_poses),
-        OPTION("reproducible", &s->of.reproducible),
-        OPTION("validate", &s->of.validate, .minimum = -1, .maximum = INFINITY),
-        OPTION("teachers", &s->of.teachers, .maximum = TEACHERS_MOST),
-#define TERM_ROWS(name, ...) OPTION(#name "_weight", &s->of.weights[TERM_##name], .maximum = INFINITY),
-        LOSS_TERMS(TERM_ROWS)
-#undef TERM_ROWS
-            OPTIONS_END};
-    option_table_add_group(table, "settings", rows);
-}
+// What is chosen, and as text what no option is.
+typedef struct chosen {
+    training_settings of;
+    char text[64];
+    const char *background;
+    option_table table;
+} chosen;
 
-static bool choose(distwar_trainer *t) {
-    const distwar_train_settings *const s = &t->wanted;
-    training_settings *const c = &t->choices;
-    described_settings wanted = {.of = *s}, usual = {.of = distwar_train_defaults()};
-    option_table table = {0}, default_table = {0};
-    list_settings(&wanted, &table);
-    list_settings(&usual, &default_table);
-    *c = training_choices_default();
-    for (int i = 0; distwar_train_term(i); i++) {
+// The table of training_settings gives ranges, and what a checkpoint says.
+static bool choose(chosen *to, const distwar_train_settings *s) {
+    training_settings *const settings = &to->of;
+    const float *const b = s->background;
+    int kind = 0;
+    while (s->density && kind < DENSITY_AUTO && strcmp(s->density, density_method_of(kind)->name) != 0)
+        kind++;
+    if (s->density && kind == DENSITY_AUTO)
+        return fail(&last, "there is no density control '%s'", s->density);
+    *to = (chosen){.of = training_settings_default()};
+    settings->iterations = s->budget > 0 ? 0 : s->iterations, settings->budget = s->budget;
+    settings->seed = s->seed, settings->batch = s->batch;
+    settings->density.most_gaussians = s->max_gaussians;
+    if (s->density) settings->density.kind = kind;
+    settings->sh_degree = s->sh_degree, settings->antialias = s->antialias;
+    settings->random_background = s->random_background, settings->exposure = s->exposure;
+    settings->refine_poses = s->refine_poses, settings->reproducible = s->reproducible;
+    settings->validate = s->validate, settings->teachers = s->teachers;
+    memcpy(settings->background, b, sizeof s->background);
+    for (int i = 0; i < LOSS_TERM_COUNT; i++) {
         if (s->weights[i] == 0) continue;
         if (!(s->weights[i] > 0 && isfinite(s->weights[i])))
             return fail(&last, "the weight of %s must be above 0", distwar_train_term(i));
-        c->weights[i] = s->weights[i];
+        settings->weights[i] = s->weights[i];
     }
-    for (int i = 0; i < table.count; i++) {
-        const option_spec *const row = &table.rows[i];
-        const double value = row->kind == OPTION_INT      ? (double)*(const int64_t *)row->value
-                             : row->kind == OPTION_REAL   ? *(const double *)row->value
-                             : row->kind == OPTION_CHOICE ? *(const int *)row->value
-                                                          : 0;
+    snprintf(to->text, sizeof to->text, "%.9g %.9g %.9g", (double)b[0], (double)b[1], (double)b[2]);
+    to->background = to->text;
+    const option_spec rows[] = {QUALITY_OPTIONS(settings),
+                                CAMERA_OPTIONS(settings),
+                                STEP_OPTIONS(settings),
+                                LOSS_OPTIONS(settings),
+                                LOSS_TERMS(WEIGHT_OPTION)
+                                    OPTION("budget", &settings->budget, .maximum = INFINITY),
+                                OPTION("validate", &settings->validate, .minimum = -1, .maximum = INFINITY),
+                                OPTION("background", &to->background),
+                                OPTIONS_END};
+    option_table_add(&to->table, rows);
+    density_options_list(&settings->density, &to->table);
+    for (int i = 0; i < to->table.count; i++) {
+        option_spec *const row = &to->table.rows[i];
+        const double value = row->kind == OPTION_INT    ? (double)*(const int64_t *)row->value
+                             : row->kind == OPTION_REAL ? *(const double *)row->value
+                                                        : row->minimum;
+        row->free_on_resume = false;
         if (!(value >= row->minimum && value <= row->maximum))
             return fail(&last, "%s is out of range", row->name);
     }
-    t->key = checkpoint_settings("", table.rows, default_table.rows);
-    t->default_key = checkpoint_settings("", default_table.rows, NULL);
+    return true;
+}
+
+static bool read_settings(distwar_trainer *t) {
+    static const distwar_policy fixed = {DISTWAR_FIXED, 0};
+    const distwar_train_settings defaults = distwar_train_defaults();
+    chosen wanted, usual;
+    training_settings *const c = &t->choices;
+    if (!choose(&wanted, &t->wanted) || !choose(&usual, &defaults)) return false;
+    t->key = checkpoint_settings("", wanted.table.rows, usual.table.rows);
+    t->default_key = checkpoint_settings("", usual.table.rows, NULL);
     if (!t->key || !t->default_key) return fail(&last, "no memory for the settings");
-    c->iterations = s->budget > 0 ? 0 : s->iterations > 0 ? s->iterations : DEFAULT_ITERATIONS;
-    c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
-    c->teachers = s->teachers;
-    c->random_background = s->random_background;
-    c->refine_poses = s->refine_poses;
-    c->density.most_gaussians = s->max_gaussians;
-    memcpy(c->background, s->background, sizeof c->background);
-    c->reproducible = s->reproducible;
-    if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
-    for (int k = 0; k < DENSITY_KINDS; k++)
-        if (s->density && strcmp(s->density, density_method_of(k)->name) == 0) c->density.kind = k;
-    return (!s->density || c->density.kind != DENSITY_AUTO ||
-            fail(&last, "there is no density control '%s'", s->density)) &&
-           training_choices_combine(c, &last);
+    *c = wanted.of;
+    if (c->iterations == 0 && c->budget == 0) c->iterations = DEFAULT_ITERATIONS;
+    if (c->reproducible) c->tune = false, c->policy = fixed;
+    return training_settings_combine(c, &last);
 }
 
 // What files may not hold, views may not either.
@@ -202,7 +195,7 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         dataset_set_near_planes(&t->views->camera, sizeof *t->views, t->view_count);
     t->known = training_data_of(t->views, t->view_count);
     t->known.everywhere = data->everywhere;
-    return training_choices_suit(&t->choices, &t->known, &last) &&
+    return training_settings_suit(&t->choices, &t->known, &last) &&
            validation_views_choose(t->views, t->view_count,
                                    training_validation_count(&t->choices, t->view_count), &t->validation,
                                    &last);
@@ -210,7 +203,7 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
 
 static bool open_all(distwar_trainer *t, void *context) {
     const distwar_train_data *const data = context;
-    if (!choose(t) || !open_views(t, data)) return false;
+    if (!read_settings(t) || !open_views(t, data)) return false;
     t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
     t->settings = training_settings_start(&t->budget);
     start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};

@@ -209,9 +209,11 @@ static const double default_average = 0.1;
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.
 static const double default_validation_until = 0.75;
 
-training_settings training_choices_default(void) {
+training_settings training_settings_default(void) {
     return (training_settings){.validate = -1,
                                .teachers = TEACHERS_MOST,
+                               .sh_degree = GS_MAX_SH_DEGREE,
+                               .exposure = true,
                                .average_part = default_average,
                                .dropout = -1,
 #define AT_FIRST(name, first, ...) first,
@@ -269,7 +271,7 @@ size_t training_validation_count(const training_settings *choices, size_t count)
     return choices->refine_poses ? 0 : default_validation(count);
 }
 
-bool training_choices_combine(const training_settings *c, fault *why) {
+bool training_settings_combine(const training_settings *c, fault *why) {
     const bool several = c->ranks > 1;
     const struct {
         bool met;
@@ -297,7 +299,7 @@ bool training_choices_combine(const training_settings *c, fault *why) {
     return true;
 }
 
-bool training_choices_suit(const training_settings *choices, const training_data *data, fault *why) {
+bool training_settings_suit(const training_settings *choices, const training_data *data, fault *why) {
     return resolution_most_views(&choices->resolutions, choices->batch) <= 1 || // auto does what is possible
            resolution_views_match(data->views, data->count, why);
 }

@@ -274,19 +274,21 @@ typedef struct training_settings {
     // fitted to the time while training runs (place.c): the step of a schedule is not the number of the iteration, but moves
     // with the time that is used.
     double budget;
-    int64_t seed;     // of all random choices
-    int64_t batch;    // views of a step, whose square root multiplies learning rates; 0: automatic, then 1
-    int64_t ranks;    // GPUs to train on; 0: one
-    int64_t validate; // validation views; 0: none; -1: automatic
-    int64_t teachers; // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
-    bool tune;        // a tuner chooses the policy while training runs
+    int64_t seed;      // of all random choices
+    int64_t batch;     // views of a step, whose square root multiplies learning rates; 0: automatic, then 1
+    int64_t ranks;     // GPUs to train on; 0: one
+    int64_t validate;  // validation views; 0: none; -1: automatic
+    int64_t teachers;  // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
+    int64_t sh_degree; // of the Gaussians
+    bool antialias;    // as gs_gaussians.antialias
+    bool exposure;     // photographs have gains, which they keep where these differ (gradient.c)
+    bool tune;         // a tuner chooses the policy while training runs
     distwar_policy policy;  // of gs_render_backward, unless there is a tuner
     float background[3];    // of the pictures
     bool random_background; // another for each step; views without alpha keep their picture
     bool refine_poses;
     bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
-    bool reproducible, from, random, depth,
-        view;            // whether these options are given: for training_choices_combine
+    bool reproducible, from, random, depth, view; // whether these options are given
     double average_part; // of the iterations, the last ones, whose parameters are averaged; 0: none
     double dropout;      // share of the Gaussians that the last step leaves out; grows from 0; < 0: automatic
     double weights[LOSS_TERM_COUNT]; // at the first step; 0: none
@@ -309,6 +311,39 @@ typedef struct training_settings {
     double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
     void *context;                // of both
 } training_settings;
+
+// The table of what is chosen, by the groups of `dsplat train --help`; density_options_list adds the rest. Rows make its options, the
+// ranges of distwar_train_settings and the keys of checkpoints.
+#define QUALITY_OPTIONS(settings)                                                                            \
+    OPTION("iterations", &(settings)->iterations, .maximum = 10000000, .free_on_resume = true,               \
+           .automatic = true, .group = "quality and time",                                                   \
+           .help = "iterations to train for, each on one view; auto: 7000, or what --budget has time for"),  \
+        OPTION("max-gaussians", &(settings)->density.most_gaussians, .maximum = 500000000,                   \
+               .automatic = true, .help = "limit of growth; auto: 300000, or fewer for small pictures"),     \
+        OPTION("sh-degree", &(settings)->sh_degree, .maximum = GS_MAX_SH_DEGREE,                             \
+               .help = "degree of the spherical harmonics by which a colour depends on the direction"),      \
+        OPTION("antialias", &(settings)->antialias,                                                          \
+               .help = "render small Gaussians without aliasing; the scene file says so"),                   \
+        OPTION("exposure", &(settings)->exposure,                                                            \
+               .help = "do not correct gains of red, green and blue that differ between training views"),    \
+        OPTION("reproducible", &(settings)->reproducible,                                                    \
+               .help = "write the same bytes in every run on one kind of GPU; slower")
+#define CAMERA_OPTIONS(settings)                                                                             \
+    OPTION("refine-poses", &(settings)->refine_poses, .group = "cameras",                                    \
+           .help = "refine the poses of the training views")
+#define STEP_OPTIONS(settings)                                                                               \
+    OPTION("batch", &(settings)->batch, .maximum = GS_MAX_VIEWS, .automatic = true, .group = "the steps",    \
+           .help = "views per step; auto: as many as fill a GPU, at most 4"),                                \
+        OPTION("teachers", &(settings)->teachers, .maximum = TEACHERS_MOST,                                  \
+               .help = "scenes whose pictures teach a last one, where training ends early; 0: none"),        \
+        OPTION("seed", &(settings)->seed, .maximum = INFINITY, .help = "seed of all random numbers")
+#define LOSS_OPTIONS(settings)                                                                               \
+    OPTION("random-background", &(settings)->random_background, .group = "losses and poses",                 \
+           .help = "use a random background in each step, for scenes with transparent parts")
+// Of LOSS_TERMS, where `settings` is a variable.
+#define WEIGHT_OPTION(name, ...)                                                                             \
+    OPTION(#name "-weight", &settings->weights[TERM_##name], .minimum = 1e-6, .maximum = 1e6,                \
+           .help = "weight of --" #name " in the loss at the start; a fixed part of it at the end"),
 
 // ---- place: where a run is, and what it does there. Pure functions but for gaussians_of_step
 
@@ -366,15 +401,15 @@ double scheduled_weight(const training_settings *settings, double first, double 
 // ---- from what a user chooses and what the data are like to the settings of training
 
 // What a user gets who chooses nothing.
-training_settings training_choices_default(void);
+training_settings training_settings_default(void);
 // Reads --schedule: "auto", or a list such as "from=1,every=4,average=0" for experiments and tests; the rest stays.
 bool training_schedule_read(const char *text, training_settings *choices, fault *why);
 // How many of `count` views validate.
 size_t training_validation_count(const training_settings *choices, size_t count);
 // Fails with a sentence if choices are not served together: the one place that says so.
-bool training_choices_combine(const training_settings *choices, fault *why);
+bool training_settings_combine(const training_settings *choices, fault *why);
 // Fails if the views cannot share a step as chosen.
-bool training_choices_suit(const training_settings *choices, const training_data *data, fault *why);
+bool training_settings_suit(const training_settings *choices, const training_data *data, fault *why);
 // Completes choices for so many iterations.
 training_settings training_settings_from(const training_settings *choices, const training_data *data,
                                          int64_t iterations);

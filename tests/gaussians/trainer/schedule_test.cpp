@@ -125,7 +125,7 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
 }
 
 TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
-    const training_settings choices = training_choices_default();
+    const training_settings choices = training_settings_default();
     target_view view = {};
     view.camera.width = view.camera.height = 100;
     for (double extent : {5.0, 0.05}) {

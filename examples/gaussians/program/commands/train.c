@@ -52,7 +52,7 @@ static void print_memory(const train_run *run, int ranks) {
     else
         printf("--max-gaussians %lld would fit\n",
                (long long)training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
-                                                      (int)run->options->sh_degree, ranks,
+                                                      (int)run->options->recipe.sh_degree, ranks,
                                                       0.9 * (double)unused));
 }
 
@@ -276,7 +276,7 @@ static bool start_poses(train_run *run, picture_cache *pictures, fault *why) {
 static bool start(rank_run *r, const training_place *place, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!training_state_open_on(&run->state, place, host)) return fail(why, "%s", ranks_error(place->group));
-    if (run->options->exposure && default_exposures(run->split.training))
+    if (run->options->recipe.exposure && default_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, r->cached ? &r->pictures : NULL, why);
 }
@@ -286,15 +286,15 @@ static bool resume(train_run *run, const training_place *place, fault *why) {
     training_state *state = &run->state;
     const checkpoint_key key = saver_key(&run->checkpoint);
     if (!checkpoint_read(o->resume, &key, place, state, why)) return false;
-    training_state_antialias(state, o->antialias);
+    training_state_antialias(state, o->recipe.antialias);
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
     // A run that goes on for longer averages later.
     if (!o->budget && state->place.views <= average_from(&run->settings))
         parameter_average_close(&state->average);
     return ((o->budget ? place_is_possible(&state->place) : state->place.views <= o->recipe.iterations) &&
-            state->gaussians.sh_degree == o->sh_degree &&
-            (state->exposures == 0 || (o->exposure && state->exposures == views)) &&
+            state->gaussians.sh_degree == o->recipe.sh_degree &&
+            (state->exposures == 0 || (o->recipe.exposure && state->exposures == views)) &&
             state->poses == (o->recipe.refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }

@@ -15,7 +15,7 @@ typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
         *write_cameras, *listen, *depth, *budget, *resolutions, *schedule, *from,
         *validate; // checkpoint: of -o
-    int64_t downscale, holdout, sh_degree, random, eval_every, checkpoint_every, align_steps;
+    int64_t downscale, holdout, random, eval_every, checkpoint_every, align_steps;
     rank_options ranks;
     const char *title; // of pages
     double memory;
@@ -23,7 +23,7 @@ typedef struct train_options {
     int reduce;                                 // index into blend_strategies
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
-    bool view, antialias, exposure, reproducible, undistort, mask_from_alpha;
+    bool view, undistort, mask_from_alpha;
 } train_options;
 
 train_options train_options_default(void);

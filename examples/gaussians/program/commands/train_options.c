@@ -15,19 +15,18 @@ train_options train_options_default(void) {
                          .resolutions = "auto",
                          .schedule = "auto",
                          .validate = "auto",
-                         .exposure = true,
                          .listen = LISTEN_DEFAULT,
                          .downscale = 1,
                          .holdout = 8,
-                         .sh_degree = GS_MAX_SH_DEGREE,
                          .align_steps = 100,
                          .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
-                         .recipe = training_choices_default()};
+                         .recipe = training_settings_default()};
     return out;
 }
 
 // docs/photographs.md has the rules of what is automatic. The first TRAIN_GROUPS groups are those of --help.
 void train_options_list(train_options *o, option_table *table) {
+    training_settings *const settings = &o->recipe;
     const option_spec rows[] = {
         OPTION("background", &o->background, .group = "input",
                .help = "R,G,B behind the scene and transparent pictures, each 0..1"),
@@ -38,28 +37,14 @@ void train_options_list(train_options *o, option_table *table) {
                .help = "start from this many random points; auto: from the data's points, if it has any"),
         OPTION("from", &o->from, .help = "start from the Gaussians of this scene file"),
 
-        OPTION("iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
-               .automatic = true, .group = "quality and time",
-               .help =
-                   "iterations to train for, each on one view; auto: 7000, or what --budget has time for"),
+        QUALITY_OPTIONS(settings),
         OPTION("budget", &o->budget,
                .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
-        OPTION("max-gaussians", &o->recipe.density.most_gaussians, .maximum = 500000000, .automatic = true,
-               .help = "limit of growth; auto: 300000, or fewer for small pictures"),
         OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true, .automatic = true,
                .help = "MB that training may take of a GPU; auto: all photographs stay there"),
-        OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
-               .help = "degree of the spherical harmonics by which a colour depends on the direction"),
-        OPTION("antialias", &o->antialias,
-               .help = "render small Gaussians without aliasing; the scene file says so"),
-        OPTION("exposure", &o->exposure,
-               .help = "do not correct gains of red, green and blue that differ between training views"),
-        OPTION("reproducible", &o->reproducible,
-               .help = "write the same bytes in every run on one kind of GPU; slower"),
         GPUS_OPTION(&o->ranks.gpus, "split the scene"),
 
-        OPTION("refine-poses", &o->recipe.refine_poses, .group = "cameras",
-               .help = "refine the poses of the training views"),
+        CAMERA_OPTIONS(settings),
         UNDISTORT_OPTION(&o->undistort),
         OPTION("holdout", &o->holdout, .maximum = INFINITY,
                .help = "measure every Nth view by name and do not train on it; 0: train on all views"),
@@ -81,35 +66,25 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION("resume", &o->resume, .free_on_resume = true,
                .help = "continue the run of this checkpoint, with its data and options"),
 
-        OPTION("batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS, .automatic = true, .group = "the steps",
-               .help = "views per step; auto: as many as fill a GPU, at most 4"),
+        STEP_OPTIONS(settings),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
                 "train on smaller pictures first: 2:50 means 1/2 of the size until 50% of the run; auto; none"),
-        OPTION("teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
-               .help = "scenes whose pictures teach a last one, where training ends early; 0: none"),
         OPTION("schedule", &o->schedule,
                .help = "experiment: when density control acts, and parts of the run, such as "
                        "from=500,until=5833,every=100,retire=1000,average=0.1,dropout=0,weights=0.01; auto"),
-        OPTION("seed", &o->recipe.seed, .maximum = INFINITY, .help = "seed of all random numbers"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
 
-        OPTION("random-background", &o->recipe.random_background, .group = "losses and poses",
-               .help = "use a random background in each step, for scenes with transparent parts"),
-        OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
-               .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
+        LOSS_OPTIONS(settings),
+        LOSS_TERMS(WEIGHT_OPTION) OPTION(
+            "align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
+            .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
         OPTION("perturb-poses", &o->perturb_poses,
                .help = "experiment: turn and move every training view by DEGREES,EXTENTS first"),
-#define WEIGHTS(name, ...)                                                                                   \
-    OPTION(#name "-weight", &o->recipe.weights[TERM_##name], .minimum = 1e-6, .maximum = 1e6,                \
-           .help = "weight of --" #name " in the loss at the start; a fixed part of it at the end"),
-        LOSS_TERMS(WEIGHTS)
-#undef WEIGHTS
-
-            OPTION("write-cameras", &o->write_cameras, .free_on_resume = true, .group = "more output",
-                   .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
+        OPTION("write-cameras", &o->write_cameras, .free_on_resume = true, .group = "more output",
+               .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("check-finite", &o->recipe.check_finite, .free_on_resume = true,
                .help = "end where a step makes a number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
@@ -122,7 +97,7 @@ void train_options_list(train_options *o, option_table *table) {
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
-    if (!o->reproducible) return true;
+    if (!o->recipe.reproducible) return true;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
@@ -198,13 +173,12 @@ bool train_options_check(train_options *o, fault *why) {
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
     if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
     o->recipe.ranks = o->ranks.gpus;
-    o->recipe.reproducible = o->reproducible;
     o->recipe.from = o->from, o->recipe.random = o->random > 0;
     o->recipe.depth = o->depth, o->recipe.view = o->view;
     if (!(parse_color(o->background, o->recipe.background, why) &&
           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
           training_schedule_read(o->schedule, &o->recipe, why) && read_perturbation(o, why) &&
-          read_validate(o, why) && read_budget(o, why) && training_choices_combine(&o->recipe, why) &&
+          read_validate(o, why) && read_budget(o, why) && training_settings_combine(&o->recipe, why) &&
           files_differ(o, why)))
         return false;
     if (!o->budget && o->recipe.iterations == 0) o->recipe.iterations = DEFAULT_ITERATIONS;

@@ -235,11 +235,11 @@ bool train_poses_write(const train_run *run, fault *why) {
 static bool start(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->known.extent};
+    start_settings settings = {.sh_degree = (int)o->recipe.sh_degree, .extent = run->known.extent};
     if (o->from)
         return scene_read(o->from, SCENE_FINITE, host, why) &&
-               (host->sh_degree == o->sh_degree || fail(why, "%s has SH degree %d: add --sh-degree %d",
-                                                        o->from, host->sh_degree, host->sh_degree));
+               (host->sh_degree == o->recipe.sh_degree || fail(why, "%s has SH degree %d: add --sh-degree %d",
+                                                               o->from, host->sh_degree, host->sh_degree));
     density_start(&o->recipe.density, &run->known, run->settings.iterations, &settings.opacity,
                   &settings.size);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
@@ -264,7 +264,7 @@ bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *wh
                 : fail(why, "no memory for %zu points", count);
     free(points);
     free(colors);
-    if (done) host->antialias = run->options->antialias;
+    if (done) host->antialias = run->options->recipe.antialias;
     return done;
 }
 
@@ -274,7 +274,7 @@ static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
     run->known = training_data_of(run->split.views, run->split.training);
     const size_t aside = training_validation_count(&o->recipe, run->split.training);
-    if (!training_choices_suit(&o->recipe, &run->known, why) ||
+    if (!training_settings_suit(&o->recipe, &run->known, why) ||
         !validation_views_choose(run->split.views, run->split.training, aside, &run->validation, why) ||
         !remember_poses(run, why) || (o->depth && !fit_maps(run, why)) ||
         (run->random_start && !find_points(run, why))) // the settings depend on random_start
@@ -297,7 +297,7 @@ static bool prepare(train_run *run, fault *why) {
 // Without --memory the device decides.
 static bool memory_suffices(train_run *run, int64_t first, fault *why) {
     const train_options *o = run->options;
-    const int all = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->sh_degree;
+    const int all = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->recipe.sh_degree;
     run->first_gaussians = first;
     run->way = way_of_ranks(&run->settings, first, all);
     const int ranks = run->way && run->way->range ? all : 1; // that have rows of their own
@@ -317,7 +317,7 @@ bool train_prepare(train_run *run, bool writes, gs_gaussians *host, fault *why) 
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (o->resume) saver_key(&run->checkpoint);
     if (!o->resume && !start(run, host, why)) return false;
-    if (!o->resume) host->antialias = o->antialias;
+    if (!o->resume) host->antialias = o->recipe.antialias;
     return memory_suffices(run, o->resume ? 0 : host->count, why);
 }
 
