@@ -859,7 +859,7 @@ gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stre
 gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t isects, int64_t longest) {
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && isects >= lengths->isects && longest >= lengths->longest,
-               "lengths must be given; those of the image are not less");
+               "lengths must be given, and isects and longest of the image not be less");
     int multiprocessors = 0;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int pixels = pixels_of_thread(isects, longest, tiles_of(grid_of(view)), multiprocessors);

@@ -258,11 +258,6 @@ struct splat_gradients {
     float *density; // [][2], or NULL: adds the lengths of abs_mean2d to the first of each row
 };
 
-splat_gradients splat_gradients_of(const gs_gradient *gradient) {
-    return {reinterpret_cast<const float *>(gradient->splat_grad), gradient->pixel_mean2d, gradient->mean2d,
-            gradient->abs_mean2d, gradient->adam ? gradient->adam->density : nullptr};
-}
-
 // A bit for each view that has a gradient for the Gaussian. Several loads at once, none behind a branch: a multiprocessor
 // has few of these warps, which wait for memory.
 __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, const splat_gradients &at,
@@ -403,6 +398,21 @@ __global__ void __launch_bounds__(project_block)
     if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
 
+// Queues the kernel. The caller has checked the arguments.
+template <views_of_launch of_launch, typename Target>
+gs_status queue_backward(const gs_view *view, const gs_gaussians &in, const gs_gradient &gradient,
+                         const Target &to, float *camera_rows, gs_stream stream) {
+    const splat_gradients of_splats = {reinterpret_cast<const float *>(gradient.splat_grad),
+                                       gradient.pixel_mean2d, gradient.mean2d, gradient.abs_mean2d,
+                                       gradient.adam ? gradient.adam->density : nullptr};
+    return GS_STATUS(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
+        return launch_for(stream, in.count, rows_block,
+                          project_backward_kernel<model, sh_degree, of_launch, Target>, in,
+                          used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats,
+                          to, camera_rows);
+    }));
+}
+
 // Steps gradient.adam in place of storing gradients.
 gs_status step_by_gradient(const char *function, const gs_view *view, const gs_gaussians &in,
                            const gs_gradient &gradient, gs_stream stream) {
@@ -431,13 +441,7 @@ gs_status step_by_gradient(const char *function, const gs_view *view, const gs_g
         function,
         (uintptr_t(to.sh.value) | uintptr_t(to.sh.first_moment) | uintptr_t(to.sh.second_moment)) % 16 == 0,
         "sh of adam's arrays must be aligned to 16 bytes");
-    const splat_gradients of_splats = splat_gradients_of(&gradient);
-    return GS_STATUS(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch_for(stream, in.count, rows_block,
-                          project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, stepped_gaussians>, in,
-                          used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats,
-                          to, nullptr);
-    }));
+    return queue_backward<SEVERAL_VIEWS>(view, in, gradient, to, nullptr, stream);
 }
 
 } // namespace
@@ -459,19 +463,13 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
         GS_REQUIRE(view_count(view) == 1, "the gradient by the camera is of one camera only");
         GS_TRY(place_camera_sums(__func__, context, in.count, &sums));
     }
-    const splat_gradients of_splats = splat_gradients_of(gradient);
-    GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch_for(
-            stream, in.count, rows_block,
-            gradient->camera ? project_backward_kernel<model, sh_degree, ONE_VIEW_AND_CAMERA, gs_gaussians>
-            : view_count(view) == 1 ? project_backward_kernel<model, sh_degree, ONE_VIEW, gs_gaussians>
-                                    : project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, gs_gaussians>,
-            in, used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, out,
-            sums.rows);
-    }));
-    if (gradient->camera)
-        GS_TRY(launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera));
-    return GS_OK;
+    const auto queue = gradient->camera        ? queue_backward<ONE_VIEW_AND_CAMERA, gs_gaussians>
+                       : view_count(view) == 1 ? queue_backward<ONE_VIEW, gs_gaussians>
+                                               : queue_backward<SEVERAL_VIEWS, gs_gaussians>;
+    GS_TRY(queue(view, in, *gradient, out, sums.rows, stream));
+    return gradient->camera
+               ? launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera)
+               : GS_OK;
 }
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,

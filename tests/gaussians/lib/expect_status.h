@@ -9,9 +9,8 @@
 #define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
 #define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
 
-// The call was refused, and its text has this in it.
-inline void expect_refused(gs_status status, const std::string &text) {
+// The call was refused, and its text begins so.
+inline void refused(const std::string &text, gs_status status) {
     EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-    EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos)
-        << gs_last_error() << ", not " << text;
+    EXPECT_EQ(std::string(gs_last_error()).rfind(text, 0), 0u) << gs_last_error() << ", not " << text;
 }

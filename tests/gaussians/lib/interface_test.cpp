@@ -156,7 +156,7 @@ TEST(Interface, GradientsAreOfTheArraysThatAViewReads) {
         gradient.splat_grad = splat_grad.data(), gradient.gaussians = to;
         return gs_project_backward(&view, &gradient, NULL);
     };
-    expect_refused(backward(*gaussians.get(), splats), "gs_project_backward: sh, or color");
+    refused("gs_project_backward: sh, or color", backward(*gaussians.get(), splats));
     EXPECT_GS_OK(backward(*gradients.get(), splats));
 
     // Replaced arrays may be there too, and are left alone, also where a Gaussian is culled.

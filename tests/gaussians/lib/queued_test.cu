@@ -133,13 +133,12 @@ TEST_F(QueuedEdges, SeveralPassesMayWaitToBeSettled) {
 TEST_F(QueuedEdges, AWaitThatCannotEndIsRefused) {
     queued_frame f(stages, 0), another(stages, 0);
     filled_context other;
-    expect_refused(gs_settle(&f.view, NULL), "gs_settle: the view has no lists");
+    refused("gs_settle: the view has no lists", gs_settle(&f.view, NULL));
     f.forward();
-    expect_refused(gs_settle(&f.view, other), "gs_settle: gs_bin was not queued in this context");
+    refused("gs_settle: gs_bin was not queued in this context", gs_settle(&f.view, other));
     for (int k = 0; k < 64; k++) ASSERT_GS_OK(gs_bin(&another.view, NULL));
     EXPECT_GS_OK(gs_settle(&another.view, NULL)); // until then a GPU may still have the first report
-    expect_refused(gs_settle(&f.view, NULL),
-                   "gs_settle: gs_bin was not queued in this context, or too many since");
+    refused("gs_settle: gs_bin was not queued in this context, or too many since", gs_settle(&f.view, NULL));
 }
 
 TEST_F(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {

@@ -6,11 +6,6 @@
 
 namespace {
 
-void refused(const std::string &text, gs_status status) {
-    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-    EXPECT_EQ(std::string(gs_last_error()).rfind(text, 0), 0u) << gs_last_error() << ", not " << text;
-}
-
 // ---- calls of a view ----
 
 struct arguments {

@@ -87,24 +87,16 @@ struct host_scene {
     std::vector<float> mean, log_scale, quaternion, logit;
     const world &w;
     reference_camera camera;
-    static void point(reference_gaussians *one, double values[14]) {
-        one->mean = values, one->log_scale = values + 3, one->quaternion = values + 6;
-        one->opacity_logit = values + 10, one->sh = values + 11;
-    }
-    // values: [14] of the caller, which the result points to.
-    reference_gaussians at(int64_t i, double *values, const float *color) const {
-        reference_gaussians g = {};
-        g.count = 1;
-        point(&g, values);
-        for (int k = 0; k < 3; k++) values[k] = mean[3 * i + k], values[3 + k] = log_scale[3 * i + k];
-        for (int k = 0; k < 4; k++) values[6 + k] = quaternion[4 * i + k];
-        values[10] = logit[i];
-        for (int k = 0; k < 3; k++) values[11 + k] = color && w.channels == GS_CHANNELS ? color[k] : 0;
+    held_gaussians at(int64_t i, const float *color) const {
+        held_gaussians g = reference_gaussians_create(1, 0);
+        for (int k = 0; k < 3; k++) g.mean[k] = mean[3 * i + k], g.log_scale[k] = log_scale[3 * i + k];
+        for (int k = 0; k < 4; k++) g.quaternion[k] = quaternion[4 * i + k];
+        g.opacity_logit[0] = logit[i];
+        for (int k = 0; color && w.channels == GS_CHANNELS && k < 3; k++) g.sh[k] = color[k];
         return g;
     }
     reference_splat splat(int64_t i, const float *color) const {
-        double values[14];
-        const reference_gaussians g = at(i, values, color);
+        const held_gaussians g = at(i, color);
         reference_splat out;
         reference_project(&g, 0, 0, &camera, NULL, &out);
         return out;
@@ -258,7 +250,7 @@ int main(int argc, char **argv) {
         blend.height = rows, blend.background = background.data();
         if (w.channels != GS_CHANNELS) blend.channels = w.channels, blend.color = colors.data();
         std::vector<uint8_t> tape(size_t(length) * REFERENCE_TILE_PIXELS + 1);
-        reference_image image = reference_image_of_channels(w.channels, columns, rows);
+        const held_image image = reference_image_of_channels(w.channels, columns, rows);
         reference_render(&blend, tape.data(), &image);
         std::vector<double> weights;
         for (int c = 0; c < w.channels; c++)
@@ -279,10 +271,8 @@ int main(int argc, char **argv) {
         reference_render_backward(&blend, &d_image, by_splat.data(),
                                   w.channels == GS_CHANNELS ? NULL : by_color.data());
         for (int64_t k = 0; k < length; k++) {
-            double values[14], out[14] = {};
-            const reference_gaussians g = host.at(list[size_t(k)], values, NULL);
-            reference_gaussians d = g;
-            host_scene::point(&d, out);
+            const held_gaussians g = host.at(list[size_t(k)], NULL), d = reference_gaussians_create(1, 0);
+            const double *const out = d.mean; // all values, as in reference_gaussians
             reference_project_backward(&g, 0, 0, &host.camera, &splats[size_t(k)].decisions,
                                        &by_splat[size_t(k)], &d);
             std::vector<double> &sum = wanted[list[size_t(k)]];
@@ -294,7 +284,6 @@ int main(int argc, char **argv) {
                                           : by_color[size_t(k) * size_t(w.channels) + size_t(c)];
             sum[9] += out[10];
         }
-        reference_image_destroy(&image);
     }
     printf(
         "  %lld entries of sampled lists; %lld reach 1/255 only between pixel centres, %lld are within rounding of it\n",

@@ -2,16 +2,10 @@
 #include "context.h"
 
 #include <gtest/gtest.h>
-#include <math.h>
 #include <string>
 #include <thread>
 
 namespace {
-
-gs_status require_positive(float x) {
-    GS_REQUIRE(x > 0, "x must be positive");
-    return GS_OK;
-}
 
 gs_status check(cudaError_t outcome) {
     GS_CUDA(outcome);
@@ -44,14 +38,6 @@ TEST(Status, LongTextIsCut) {
     const std::string kept = gs_last_error();
     EXPECT_GT(kept.size(), 100u);
     EXPECT_EQ(text.compare(0, kept.size(), kept), 0);
-}
-
-TEST(Status, RequireNamesTheFunctionAndRefusesNaN) {
-    libgs_fail(GS_INVALID_ARGUMENT, "earlier");
-    EXPECT_EQ(require_positive(1), GS_OK);
-    EXPECT_STREQ(gs_last_error(), "earlier");
-    EXPECT_EQ(require_positive(NAN), GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "require_positive: x must be positive");
 }
 
 TEST(Status, DeviceErrorsNameCallAndPlace) {

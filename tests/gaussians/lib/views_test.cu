@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Several cameras in one call: the bits of single calls, and the sum of their gradients.
 #include "kernel_frame.h"
-#include <algorithm>
 #include <cmath>
 
 namespace views_test {
@@ -33,20 +32,6 @@ std::vector<double> part(const std::vector<float> &all, size_t size, int v) {
 void expect_same(const std::vector<float> &all, const std::vector<float> &one, int v, const char *what) {
     ASSERT_LE(one.size() * size_t(v + 1), all.size()) << what;
     ::expect_same(part(all, one.size(), v), doubles(one), what + (" of view " + std::to_string(v)), 1e-5);
-}
-
-void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
-    const size_t tiles = size_t(one.ranges.tiles_x) * one.ranges.tiles_y;
-    const std::vector<int64_t> begin = downloaded(all.ranges.tile_begin,
-                                                  tiles * size_t(std::max(all.views.count, 1)) + 1),
-                               own = downloaded(one.ranges.tile_begin, tiles + 1);
-    const std::vector<uint32_t> index = downloaded(all.ranges.splat_index, size_t(begin.back())),
-                                own_index = downloaded(one.ranges.splat_index, size_t(own.back()));
-    const int64_t first = begin[tiles * size_t(v)];
-    for (size_t t = 0; t <= tiles; t++)
-        ASSERT_EQ(begin[tiles * size_t(v) + t] - first, own[t]) << "view " << v;
-    for (size_t k = 0; k < own_index.size(); k++)
-        ASSERT_EQ(index[size_t(first) + k], own_index[k] + uint32_t(v * one.gaussians.count)) << "view " << v;
 }
 
 // What a step of all cameras and one of each give.
@@ -117,7 +102,6 @@ void expect_single_views(const kernel_frame &frame, int count, distwar_policy po
         const auto one = of.one(size_t(v));
         isects += one->view.ranges.isects;
         expect_same(splats_of(*all), splats_of(*one), v, "splats");
-        expect_same_lists(all->view, one->view, v);
         expect_same(all->color(), one->color(), v, "color");
         expect_same(all->transmittance(), one->transmittance(), v, "transmittance");
         expect_same(all->n_contrib(), one->n_contrib(), v, "n_contrib");
@@ -138,7 +122,7 @@ void expect_single_views(const kernel_frame &frame, int count, distwar_policy po
         const std::vector<double> own = one->gradients.values();
         for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
     }
-    EXPECT_EQ(all->view.isects_needed, isects);
+    EXPECT_EQ(all->view.isects_needed, isects) << "lists with entries that no pixel shows";
     EXPECT_LE(relative_norm(all->gradients.values(), sum), 1e-6);
 }
 
