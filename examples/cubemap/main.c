@@ -20,8 +20,7 @@ static struct {
     float *samples[FIT_VIEWS];
 } own;
 
-static void list(fit_command command, option_table *table) {
-    (void)command;
+static void list(option_table *table) {
     const option_spec rows[] = {
         OPTION("mesh", &own.mesh, .choices = mesh_names, .help = "the mesh, made by a formula"),
         OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,

@@ -26,11 +26,11 @@ static const char *const channel_names[] = {"3", "8", "16", "32", NULL};
 static struct {
     // The options:
     int data, channels; // indices of data_names and channel_names
-    int64_t kept, seed;
+    int64_t kept;
     // What is open:
     sphere_set set; // device
     sphere_frame frame;
-} own = {.kept = 8, .seed = 1};
+} own = {.kept = 8};
 
 // ---- a data set
 
@@ -100,18 +100,15 @@ static pinhole_camera camera_of(int view, int width, int height) {
 
 // ---- the workload
 
-static void list(fit_command command, option_table *table) {
+static void list(option_table *table) {
     const option_spec rows[] = {
         OPTION("data", &own.data, .choices = data_names, .help = "generated data set"),
         OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
-               .help = "most spheres that a pixel blends, the closest ones"),
+               .help = "spheres that a pixel blends at most, the closest ones"),
         OPTION("channels", &own.channels, .choices = channel_names,
                .help = "channels of a sphere's feature; 3: a colour"),
         OPTIONS_END};
-    const option_spec seed[] = {
-        OPTION("seed", &own.seed, .maximum = INFINITY, .help = "seed of the disturbed start"), OPTIONS_END};
     option_table_add(table, rows);
-    if (command == FIT_TRAIN) option_table_add(table, seed);
 }
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
@@ -164,7 +161,7 @@ static sphere_set over(float *block) {
 // Disturbed centres and radii, gray features, opacity one half.
 static void start(float *host) {
     const sphere_set set = over(host);
-    random_stream random = {(uint64_t)own.seed};
+    random_stream random = {1};
     for (int64_t i = 0; i < set.count; i++) {
         const double radius = exp((double)set.log_radius[i]);
         for (int axis = 0; axis < 3; axis++)

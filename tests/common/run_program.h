@@ -119,6 +119,23 @@ class ProgramTest : public testing::Test {
         int code;
         std::string says; // on stderr
     };
+    struct saying {
+        std::string line;
+        int code;
+        std::vector<std::string> parts; // of stdout and stderr; of "!text" not
+    };
+    void says(const char *program, const std::vector<saying> &table) const {
+        for (const saying &row : table) {
+            const outcome got = run(program, words(row.line));
+            EXPECT_EQ(got.code, row.code) << row.line << "\n" << got.err;
+            for (const std::string &part : row.parts) {
+                const bool absent = part[0] == '!';
+                EXPECT_EQ((got.out + got.err).find(part.substr(absent)) == std::string::npos, absent)
+                    << row.line << ": " << part << "\n"
+                    << got.out << got.err;
+            }
+        }
+    }
     // Each is refused with its words, says nothing on stdout, and leaves no file.
     void refuses(const char *program, const std::vector<refusal> &table) const {
         const size_t files = files_in_folder();

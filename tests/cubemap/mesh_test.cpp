@@ -95,7 +95,7 @@ TEST(CubemapMesh, AWavySphereIsAroundTheOrigin) {
             six_volumes += double(a[i] * (b[j] * c[k] - b[k] * c[j]));
     }
     EXPECT_NEAR(farthest, 1, 1e-6);
-    EXPECT_NEAR(nearest, 0.9 / 1.1, 1e-3);
+    EXPECT_NEAR(nearest, 0.9 / 1.1, 1e-6);
     EXPECT_NEAR(six_volumes / 6, -3.17, 0.05);
 }
 

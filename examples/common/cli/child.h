@@ -13,12 +13,12 @@ typedef struct child_program {
     // Each line of its stdout and stderr, without the end, cut to fit; NULL: nobody looks at them.
     void (*line)(void *context, const char *line);
     void *context;
-    // NULL, or: another value than 0 kills the program and all that it has started.
+    // A value other than 0 kills the program and all that it has started. NULL: nothing does.
     const volatile sig_atomic_t *stop;
 } child_program;
 
-// Runs the program to its end, with an empty stdin. Fails if it is missing, ends with another code than 0, or is killed;
-// the message says which, with its last line that tells of an error, or else its last line. Waits.
+// Runs the program with an empty stdin, and waits for its end. Fails if it is missing, ends with a code other than 0, or is
+// killed. The message says which, with the last line of the output that has an error; without one, with the last line.
 bool child_run(const child_program *program, fault *why);
 
 C_LINKAGE_END

@@ -46,12 +46,12 @@ bool option_differs(const option_spec *a, const option_spec *b) {
     return x && y ? strcmp(x, y) != 0 : x != y;
 }
 
-// A bound that a double cannot count exactly to means "none".
+// Whether a number is a bound: 9e15, to which a double no longer counts exactly, and more mean that there is none.
 static bool is_bound(double value) {
     return fabs(value) < 9e15;
 }
 
-// The range without the minimum of an automatic number, which the word "auto" stands for.
+// Writes the range. "auto" stands for the minimum of an automatic number, which is left out.
 static void describe_range(const option_spec *option, char *text, size_t room) {
     const double least =
         option->automatic && option->kind == OPTION_INT ? option->minimum + 1 : option->minimum;
@@ -506,8 +506,8 @@ static int run(const program_spec *program, int argc, char **argv) {
     return run_command(program, argc - 1, argv + 1);
 }
 
-// If a standard stream is closed, the next file to be opened would get its number, and messages would go into
-// that file. This opens a file in its place to which writing fails.
+// Opens a file to which writing fails in place of each standard stream that is closed. Else the next file to be opened
+// would get the stream's number, and messages would go into it.
 static void keep_standard_streams(void) {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);

@@ -80,9 +80,9 @@ typedef struct command_spec {
     int groups; // --help prints the options of so many groups, --help all those of all; 0: --help prints all
 } command_spec;
 
-// Reads the options; argv[0] is not read. Positional arguments go to positional[0], ...; it has room for the most. True if
-// the command should go on. False if --help or --help all was given, which stdout then has, or if the line is wrong, which
-// stderr reports; the command then returns *exit_code.
+// Reads the options behind argv[0]. Positional arguments go to positional[0], ..., which has room for the most. True: the
+// command goes on. False: the command returns *exit_code. stdout then has the help that --help asks for, or stderr says
+// what is wrong with the line.
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code);
 
@@ -93,11 +93,11 @@ int report_misuse(const command_spec *command, const fault *why);
 
 // "R,G,B", each 0..1.
 bool parse_color(const char *text, float color[3], fault *why);
-// Fails if both paths name one file, which would overwrite one of the two. NULL: no path. a_is, b_is: names
-// for the message.
+// Fails if both paths name one file: one output would overwrite the other. a, b: NULL for no path. a_is, b_is: names for
+// the message.
 bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why);
-// Fails unless a file can be written at `path`. Call it before long work whose result goes there. Removes
-// temporary files that killed programs left for the path.
+// Fails unless a file can be written at `path`: call it before long work whose result goes there. Removes temporary files
+// that killed programs left for the path.
 bool output_is_possible(const char *path, fault *why);
 
 // The option --json: a path, "-" for stdout, or NULL.

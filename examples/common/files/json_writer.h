@@ -12,7 +12,7 @@ C_LINKAGE_BEGIN
 typedef struct json_writer {
     FILE *stream;
     int depth;  // open objects and arrays
-    bool first; // the innermost one is still empty
+    bool first; // the innermost one has no value yet
     bool one_line;
 } json_writer;
 

@@ -42,8 +42,8 @@ static void take_rights(int descriptor, const char *replaced) {
     fchmod(descriptor, mode);
 }
 
-// Creates PATH.part-PROCESS-N under the first N that is free. Not mkstemp: open() applies the umask by
-// itself, which a program with threads cannot read without changing it.
+// Creates PATH.part-PROCESS-N under the first N that is free. Not by mkstemp: open() applies the umask, which a program
+// with threads cannot read without changing it.
 static int create_temporary(output_file *file, mode_t mode) {
     const size_t room = strlen(file->path) + 48;
     file->temporary_path = malloc(room);

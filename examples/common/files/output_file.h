@@ -23,11 +23,10 @@ void output_file_discard(output_file *file);
 // writing. Ignores files that cannot be removed.
 void output_file_remove_stale(const output_file *file);
 
-// Streams that write to memory. As open_memstream, which does not say, at least in glibc 2.36, that it had no memory for
-// what was written last.
+// Opens a stream that writes to memory. open_memstream of glibc 2.36 does not report that the last write had no memory.
 // After a flush *text has what was written, *size bytes and a '\0'; the caller frees it. NULL: no memory, and *text is NULL.
 FILE *memory_stream_open(char **text, size_t *size);
-// False: *text has not all that was written, for want of memory.
+// False: there was no memory for all that was written.
 bool memory_stream_close(FILE *stream);
 
 C_LINKAGE_END

@@ -398,7 +398,7 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
                .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
     option_table_add(table, command == FIT_TRAIN ? of_train : of_bench);
-    work->list(command, table);
+    work->list(table);
     option_table_add(table, of_both);
 }
 

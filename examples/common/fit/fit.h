@@ -70,8 +70,7 @@ typedef struct fit_workload {
     const char *training; // the same, in its help
     const char *stage;    // "blend": whose adjoint is measured
     const char *examples[FIT_COMMANDS];
-    // Adds the options that a command has of its own.
-    void (*list)(fit_command command, option_table *table);
+    void (*list)(option_table *table); // adds the options that the program has of its own
     // Checks them, replaces zeros by the defaults, *width too. iterations: the default.
     bool (*complete)(int64_t *width, int64_t *iterations, fault *why);
     // Opens what the options say. Closed also after a failure.

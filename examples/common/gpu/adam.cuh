@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One step of Adam (Kingma and Ba 2015) on flat arrays of parameters. Two rules, adam_correction and adam_factors, share one
-// kernel; which rows they step and by how much is theirs.
+// One step of Adam (Kingma and Ba 2015) on flat arrays of parameters. Two rules share one kernel, adam_correction and
+// adam_factors: a rule says which rows are stepped, and by how much.
 #pragma once
 
 #include "launch.cuh"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Appends a copy of *item, of `bytes` (>= 1), to an array by its address: `items` points to a pointer, malloc'ed or NULL,
-// to *count items with room for *room, which doubles if needed. False if there is no memory; the array is then as before.
+// Appends a copy of *item, of `bytes` (>= 1), to an array of *count items. items: points to the array's pointer, which is
+// malloc'ed or NULL. *room: the items for which it has room, doubled if needed. False: no memory, and the array is as before.
 static inline bool append(void *items, size_t *count, size_t *room, const void *item, size_t bytes) {
     void *array;
     memcpy(&array, items, sizeof array); // a pointer of another type

@@ -14,7 +14,7 @@ enum { IMAGE_MAX_SIZE = 16384 }; // of each side
 typedef struct image {
     int width, height, channels; // channels: 3 (RGB), 4 (RGBA), or 1, which no file has
     uint8_t *pixels;             // [height][width][channels], top row first; malloc'ed
-    bool mended;                 // its file is damaged, but no row of it
+    bool mended;                 // its file is damaged, but all rows are whole
 } image;
 
 bool image_open(image *out, int width, int height, int channels, fault *why); // all 0

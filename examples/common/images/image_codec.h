@@ -8,8 +8,8 @@
 
 typedef bool picture_decoder(input_file *file, void *out, fault *why);
 
-// Whether `file` can hold the picture that its header announces: coded in `units` units of the format, of which
-// one byte codes at most `units_per_byte`. The message names the file.
+// Fails if the file is too short for the picture that its header announces. The picture takes `units` units of the format,
+// and a byte codes at most `units_per_byte` of them.
 bool picture_fits(const input_file *file, uint64_t units, uint64_t units_per_byte, int width, int height,
                   fault *why);
 // Opens *out for such a picture.

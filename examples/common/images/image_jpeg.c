@@ -37,15 +37,15 @@ static void on_message(j_common_ptr common, int level) {
     const int code = common->err->msg_code;
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR)
         return; // harmless
-    // Phones write other numbers for the coefficients of a scan that has all of them, and no end before their own data.
-    // Where bits of a row are missing too, libjpeg says so in another warning.
+    // Some telephones give a scan with all coefficients the numbers of others, and put data of their own in place of the
+    // end. If bits of a row are missing, libjpeg says so by another warning.
     jpeg_trap *const trap = (jpeg_trap *)common->err;
     trap->ended |= code == JWRN_JPEG_EOF;
     if (code != JWRN_JPEG_EOF && code != JWRN_NOT_SEQUENTIAL) on_error(common);
     trap->mended = true;
 }
 
-// Whether all scans of a file that has ended early were there: of sequential ones with several nobody knows.
+// Whether a file that ended early has all its scans. A sequential file of several scans does not say how many.
 static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
     if (!jpeg->progressive_mode) return !jpeg_has_multiple_scans(jpeg);
     for (int c = 0; c < jpeg->num_components; c++)

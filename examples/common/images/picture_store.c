@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// One mapping for all, since a process may have 65,530: of addresses behind the end of the file, which grows.
+// All pictures share one mapping, because a process may have 65,530. The file grows into its addresses.
 static const size_t addresses = (size_t)1 << 40, line = 64;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +34,7 @@ static int open_file(picture_store *store, char *path) {
     return error;
 }
 
-// Room in the file; NULL: there is none. It is taken at once: a disk that is full later would end the program.
+// Returns room in the file, or NULL. The disk gives it at once: a disk that is full later would end the program.
 static void *place(picture_store *store, size_t bytes, fault *why) {
     const char *const wanted = getenv("TMPDIR"), *const folder = wanted && *wanted ? wanted : "/var/tmp";
     const size_t whole = (bytes + line - 1) / line * line;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of many pictures: of the process while they take little of the machine's, then of a mapped file without a name,
-// which the system reads where a picture is used.
+// Memory for many pictures. The first stay in the process's memory, those that exceed its limit go into a mapped file
+// without a name: the system reads a picture where it is used.
 #pragma once
 
 #include "files/fault.h"

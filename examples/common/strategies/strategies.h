@@ -52,7 +52,7 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
 // Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.
 #define REDUCE_OPTION(at, list, text) OPTION("reduce", at, .choices = (list), .help = text)
 #define AUTO_REDUCE_OPTION(at, list, text)                                                                   \
-    REDUCE_OPTION(at, list, text "; auto: as a tuner finds while training runs, on the CPU tree")
+    REDUCE_OPTION(at, list, text "; auto: the one that a tuner finds fastest; on the CPU tree")
 #define THRESHOLD_OPTION(at, text) OPTION("threshold", at, .maximum = MAX_THRESHOLD, .help = text)
 
 // ---- candidates
@@ -73,8 +73,8 @@ typedef struct candidate_list {
 // without a threshold once. Order: that of the list, then that of the thresholds.
 candidate_list candidates_of(const offered_strategy *offered, distwar_strategy which, const int *thresholds,
                              size_t threshold_count);
-// What a tuner chooses from: the same, but tree at threshold 0 comes first, which is in use until more is
-// known; without fixed, whose sums cost more because they are reproducible; and without cub, a rival.
+// What a tuner chooses from: the same without fixed, whose sums cost more because they are reproducible, and without cub,
+// a rival. tree at threshold 0 comes first: it is in use until more is known.
 candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
                                 size_t threshold_count);
 // The one candidate.

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: MIT
+// Command lines: what is read and refused, help, man page and completions; a program whose standard streams are closed.
 #include "cli/command_line.h"
+#include "files.h"
 #include <cstdlib>
-#include <gtest/gtest.h>
 #include <limits>
-#include <string>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
 
 const char *const reductions[] = {"atomic", "serial", "bfly", nullptr};
+
+// Pointers to the words, and NULL.
+std::vector<char *> pointers(std::vector<std::string> &words) {
+    std::vector<char *> argv;
+    for (std::string &word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return argv;
+}
 
 class Options : public testing::Test {
   protected:
@@ -16,20 +27,31 @@ class Options : public testing::Test {
     result parse(std::vector<std::string> words) {
         words.insert(words.begin(), "program");
         storage = words;
-        std::vector<char *> argv;
-        for (std::string &word : storage) argv.push_back(word.data());
-        argv.push_back(nullptr);
         positional[0] = positional[1] = nullptr;
         int code;
         testing::internal::CaptureStderr();
-        const bool read = read_command_line(&command, int(words.size()), argv.data(), positional, &code);
+        const bool read =
+            read_command_line(&command, int(words.size()), pointers(storage).data(), positional, &code);
         why = testing::internal::GetCapturedStderr();
-        positional_count = (positional[0] != nullptr) + (positional[1] != nullptr);
         return read ? OPTIONS_OK : code == EXIT_SUCCESS ? OPTIONS_HELP : OPTIONS_USAGE_ERROR;
     }
     void expect_error(const std::vector<std::string> &words, const std::string &text) {
         EXPECT_EQ(parse(words), OPTIONS_USAGE_ERROR);
         EXPECT_EQ(why, "dsplat train: " + text + "; see 'dsplat train --help'\n");
+    }
+    // What is set: iterations, rate, offset, reduction, quiet, and output and arguments if they are given.
+    std::string values() const {
+        std::ostringstream out;
+        out << iterations << ' ' << rate << ' ' << offset << ' ' << reductions[reduction] << ' ' << quiet;
+        if (output) out << " -o '" << output << "'";
+        for (const char *argument : positional)
+            if (argument) out << ' ' << argument;
+        return out.str();
+    }
+    std::string help_of(const std::vector<std::string> &words) {
+        testing::internal::CaptureStdout();
+        EXPECT_EQ(parse(words), OPTIONS_HELP);
+        return testing::internal::GetCapturedStdout();
     }
 
     bool quiet = false;
@@ -60,69 +82,37 @@ class Options : public testing::Test {
                             2,
                             0};
     const char *positional[2] = {};
-    int positional_count = -1;
     std::string why; // stderr
 };
 
-TEST_F(Options, KeepsDefaults) {
-    ASSERT_EQ(parse({"fern"}), OPTIONS_OK) << why;
-    EXPECT_EQ(positional_count, 1);
-    EXPECT_STREQ(positional[0], "fern");
-    EXPECT_FALSE(quiet);
-    EXPECT_EQ(iterations, 7000);
-    EXPECT_EQ(rate, 0.5);
-    EXPECT_EQ(output, nullptr);
-    EXPECT_EQ(reduction, 2);
-}
-
 TEST_F(Options, ReadsEveryForm) {
-    ASSERT_EQ(parse({"--iterations", "12", "fern", "--rate=0.25", "-o", "x.ply", "--reduce", "serial", "-q",
-                     "more", "--offset", "-1e-3"}),
-              OPTIONS_OK)
-        << why;
-    EXPECT_EQ(iterations, 12);
-    EXPECT_EQ(rate, 0.25);
-    EXPECT_EQ(offset, -1e-3);
-    EXPECT_STREQ(output, "x.ply");
-    EXPECT_EQ(reduction, 1);
-    EXPECT_TRUE(quiet);
-    EXPECT_EQ(positional_count, 2);
-    EXPECT_STREQ(positional[1], "more");
-}
-
-TEST_F(Options, TakesTheLastOfTwo) {
-    ASSERT_EQ(parse({"fern", "-n", "3", "--iterations=4"}), OPTIONS_OK) << why;
-    EXPECT_EQ(iterations, 4);
-}
-
-TEST_F(Options, EndsAtTwoDashes) {
-    ASSERT_EQ(parse({"--", "--quiet", "--help"}), OPTIONS_OK) << why;
-    EXPECT_EQ(positional_count, 2);
-    EXPECT_STREQ(positional[0], "--quiet");
-    EXPECT_FALSE(quiet);
-}
-
-TEST_F(Options, TakesADashAsAnArgument) {
-    ASSERT_EQ(parse({"-", "-o", "-"}), OPTIONS_OK) << why;
-    EXPECT_STREQ(positional[0], "-");
-    EXPECT_STREQ(output, "-");
-    ASSERT_EQ(parse({"fern", "--output=--odd"}), OPTIONS_OK) << why;
-    EXPECT_STREQ(output, "--odd");
-    ASSERT_EQ(parse({"fern", "--output", "-2,.5"}), OPTIONS_OK) << why;
-    EXPECT_STREQ(output, "-2,.5");
-    ASSERT_EQ(parse({"fern", "-o", "-.5,1"}), OPTIONS_OK) << why;
-    EXPECT_STREQ(output, "-.5,1");
-    ASSERT_EQ(parse({"fern", "--output="}), OPTIONS_OK) << why;
-    EXPECT_STREQ(output, "");
-}
-
-TEST_F(Options, ReachesItsBounds) {
-    for (const char *text : {"1", "1000000", "+5"})
-        EXPECT_EQ(parse({"fern", "--iterations", text}), OPTIONS_OK) << why;
+    const std::string none = "7000 0.5 0 bfly 0";
+    const struct {
+        std::vector<std::string> words;
+        std::string values;
+    } rows[] = {{{"fern"}, none + " fern"},
+                {{"fern", "-n", "3", "--iterations=4"}, "4 0.5 0 bfly 0 fern"}, // the last of two
+                {{"--iterations", "12", "fern", "--rate=0.25", "-o", "x.ply", "--reduce", "serial", "-q",
+                  "more", "--offset", "-1e-3"},
+                 "12 0.25 -0.001 serial 1 -o 'x.ply' fern more"},
+                {{"--", "--quiet", "--help"}, none + " --quiet --help"},
+                {{"-", "-o", "-"}, none + " -o '-' -"},
+                {{"fern", "--output=--odd"}, none + " -o '--odd' fern"},
+                {{"fern", "--output", "-2,.5"}, none + " -o '-2,.5' fern"},
+                {{"fern", "-o", "-.5,1"}, none + " -o '-.5,1' fern"},
+                {{"fern", "--output="}, none + " -o '' fern"},
+                {{"fern", "--quiet"}, "7000 0.5 0 bfly 1 fern"},
+                {{"fern", "--quiet", "--no-quiet"}, none + " fern"},
+                {{"fern", "-n", "1", "--rate", "0"}, "1 0 0 bfly 0 fern"},
+                {{"fern", "-n", "1000000", "--rate", "1"}, "1000000 1 0 bfly 0 fern"},
+                {{"fern", "-n", "+5", "--rate", "1e-30"}, "5 1e-30 0 bfly 0 fern"}};
+    for (const auto &row : rows) {
+        iterations = 7000, rate = 0.5, offset = 0, reduction = 2, quiet = false, output = nullptr;
+        ASSERT_EQ(parse(row.words), OPTIONS_OK) << row.values << ": " << why;
+        EXPECT_EQ(values(), row.values);
+    }
     EXPECT_EQ(parse({"fern", "--seed", "9223372036854775807"}), OPTIONS_OK) << why;
     EXPECT_EQ(seed, INT64_MAX);
-    for (const char *text : {"0", "1", "1e-30"})
-        EXPECT_EQ(parse({"fern", "--rate", text}), OPTIONS_OK) << why;
 }
 
 TEST_F(Options, RefusesBadNumbers) {
@@ -168,17 +158,6 @@ TEST_F(Options, RefusesWhatItDoesNotKnowMissesOrDoesNotNeed) {
     for (const auto &row : rows) expect_error(row.words, row.says);
 }
 
-TEST_F(Options, ClearsAFlagAndOffersWhatChangesIt) {
-    ASSERT_EQ(parse({"fern", "--quiet"}), OPTIONS_OK) << why;
-    EXPECT_TRUE(quiet);
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(parse({"--help"}), OPTIONS_HELP);
-    EXPECT_NE(testing::internal::GetCapturedStdout().find("  -q, --no-quiet      say nothing\n"),
-              std::string::npos);
-    ASSERT_EQ(parse({"fern", "--no-quiet"}), OPTIONS_OK) << why;
-    EXPECT_FALSE(quiet);
-}
-
 TEST_F(Options, TakesAWordForWhatIsAutomatic) {
     options[1].automatic = options[3].automatic = true;
     options[1].minimum = 0, options[3].minimum = -1;
@@ -195,11 +174,6 @@ TEST_F(Options, TakesAWordForWhatIsAutomatic) {
 
 // Of all options without groups, then of those of two groups, then of all.
 TEST_F(Options, PrintsHelp) {
-    const auto help_of = [this](std::vector<std::string> words) {
-        testing::internal::CaptureStdout();
-        EXPECT_EQ(parse(words), OPTIONS_HELP);
-        return testing::internal::GetCapturedStdout();
-    };
     const std::string head = "usage: dsplat train DATA -o OUT.ply [options]\n\nTrains a scene.\n\n",
                       output = "  -o, --output TEXT   where the scene goes\n",
                       numbers = "      --seed N        chooses the random numbers (at least 0; default 1)\n"
@@ -229,6 +203,104 @@ TEST_F(Options, PrintsHelp) {
     EXPECT_EQ(help_of({"--help"}),
               usual + help + "      --help all      print the other 2 options too\n" + examples);
     EXPECT_EQ(help_of({"--help", "all"}), usual + rare + help + examples);
+    quiet = true;
+    EXPECT_NE(help_of({"--help", "all"}).find("  -q, --no-quiet      say nothing"), std::string::npos);
+}
+
+// ---- man page and completions
+
+int command_of_options(int argc, char **argv) {
+    static const char *output = nullptr;
+    static int reduce = 0;
+    static const char *const choices[] = {"serial", "tree", nullptr};
+    option_spec rows[3] = {};
+    rows[0].kind = OPTION_TEXT;
+    rows[0].name = "output";
+    rows[0].letter = 'o';
+    rows[0].value = &output;
+    rows[0].help = ".the file's [name] \\ required";
+    rows[1].kind = OPTION_CHOICE;
+    rows[1].group = ".how it runs";
+    rows[1].name = "reduce-by";
+    rows[1].value = &reduce;
+    rows[1].choices = choices;
+    rows[1].help = "how";
+    rows[2].kind = OPTION_END;
+    command_spec spec = {
+        "program run", "DATA -o OUT", "'Runs.\n'program run' again.", nullptr, rows, 0, 0, 0};
+    int code = 1;
+    return read_command_line(&spec, argc, argv, nullptr, &code) ? 1 : code;
+}
+
+std::string described(const char *form) {
+    const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
+    const program_spec spec = {"program", "1.2.3", "tests", commands, "  program run\n"};
+    std::vector<std::string> words = {"program", "--describe", form};
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const bool known = program_run(&spec, 3, pointers(words).data()) == 0;
+    testing::internal::GetCapturedStderr();
+    const std::string text = testing::internal::GetCapturedStdout();
+    return known ? text : "unknown";
+}
+
+void expect_holds(const std::string &text, const std::string &part) {
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in\n" << text;
+}
+
+// What troff would take as its own is escaped.
+TEST(Describe, AManPageHasNoRequestsOfTheTexts) {
+    const std::string page = described("man");
+    expect_holds(page, ".SS \"run DATA \\-o OUT\"\n\\&'Runs.\n\\&'program run' again.\n");
+    expect_holds(page, ".B \\-o, \\-\\-output TEXT\n\\&.the file's [name] \\e required\n");
+    expect_holds(
+        page,
+        "required\n.PP\n\\&.how it runs:\n.TP\n.B \\-\\-reduce\\-by NAME\nhow (serial, tree; default serial)\n");
+}
+
+TEST(Describe, BashHasCommandsOptionsAndChoices) {
+    const std::string text = described("bash");
+    expect_holds(text, "compgen -W \"run help --help --version\"");
+    expect_holds(text, "run:--reduce-by) options=\"serial tree\" ;;");
+    expect_holds(text, "options=\"--output --reduce-by --help\" ;;");
+}
+
+TEST(Describe, HasNoOtherForm) {
+    for (const char *form : {"html", "zsh"}) EXPECT_EQ(described(form), "unknown") << form;
+}
+
+// ---- closed streams
+
+// Writes a file, and meanwhile to both streams.
+int command(int, char **argv) {
+    FILE *file = fopen(argv[1], "w");
+    if (!file) return 3;
+    fputs("out", stdout);
+    fflush(stdout);
+    fputs("err", stderr);
+    fputs("file", file);
+    return fclose(file) == 0 ? 0 : 4;
+}
+
+int run_without_streams(const std::string &path) {
+    const pid_t child = fork();
+    if (child == 0) {
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+        const program_command commands[] = {{"command", "", command}, {nullptr, nullptr, nullptr}};
+        const program_spec spec = {"program", "1.2.3", "tests", commands, ""};
+        std::vector<std::string> words = {"program", "command", path};
+        _exit(program_run(&spec, 3, pointers(words).data()));
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Program, WritesNoMessageIntoItsFiles) {
+    TemporaryFolder folder;
+    EXPECT_EQ(run_without_streams(folder / "file"), 1); // what was printed did not reach its end
+    EXPECT_EQ(read_bytes(folder / "file"), "file");
 }
 
 } // namespace

@@ -104,6 +104,16 @@ class Image : public testing::Test {
         write_bytes(path, bytes);
         return image_read(path.c_str(), &picture, &why);
     }
+    void refuses(const std::string &bytes, const std::string &part) {
+        EXPECT_FALSE(read(bytes)) << part;
+        EXPECT_TRUE(contains(why, path) && contains(why, part)) << part << ", not " << why.text;
+        EXPECT_EQ(picture.pixels, nullptr);
+    }
+    void expect_picture(int width, int height, const std::vector<int> &expected) {
+        EXPECT_EQ(picture.width, width);
+        EXPECT_EQ(picture.height, height);
+        EXPECT_EQ(values(picture), expected);
+    }
     // Reads and lets go, for the tests of damage.
     bool reads(fault *reason) {
         image_close(&picture);
@@ -134,10 +144,8 @@ TEST_F(Image, WritesWhatItReads) {
         std::copy(bytes.begin(), bytes.end(), sent.pixels);
         ASSERT_TRUE(image_write_png(path.c_str(), &sent, &why)) << why.text;
         ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
-        EXPECT_EQ(picture.width, 13);
-        EXPECT_EQ(picture.height, 7);
         EXPECT_EQ(picture.channels, channels);
-        EXPECT_EQ(values(picture), values(sent));
+        expect_picture(13, 7, values(sent));
         image_close(&picture);
     }
     EXPECT_EQ(folder.entries(), 1u);
@@ -226,21 +234,13 @@ TEST_F(Image, ReadsJpeg) {
         std::vector<uint8_t> pixels;
         for (int i = 0; i < 20 * 9; i++) pixels.insert(pixels.end(), {200, 100, 50});
         ASSERT_TRUE(read(encode_jpeg(20, 9, 3, JCS_RGB, pixels, kind))) << why.text;
-        EXPECT_EQ(picture.width, 20);
-        EXPECT_EQ(picture.height, 9);
-        EXPECT_EQ(picture.channels, 3);
+        EXPECT_TRUE(picture.width == 20 && picture.height == 9 && picture.channels == 3);
         const std::vector<int> got = values(picture);
         for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], pixels[i], 3);
     }
     ASSERT_TRUE(read(encode_jpeg(9, 9, 1, JCS_GRAYSCALE, std::vector<uint8_t>(81, 77)))) << why.text;
-    EXPECT_EQ(picture.channels, 3);
-    EXPECT_EQ(values(picture), std::vector<int>(243, 77));
-}
-
-TEST_F(Image, RefusesCmykJpeg) {
-    EXPECT_FALSE(read(encode_jpeg(8, 8, 4, JCS_CMYK, std::vector<uint8_t>(256, 77))));
-    EXPECT_TRUE(contains(why, path + ": a CMYK picture")) << why.text;
-    EXPECT_EQ(picture.pixels, nullptr);
+    expect_picture(9, 9, std::vector<int>(243, 77)); // three channels
+    refuses(encode_jpeg(8, 8, 4, JCS_CMYK, std::vector<uint8_t>(256, 77)), path + ": a CMYK picture");
 }
 
 TEST_F(Image, RefusesHugePictures) {
@@ -252,14 +252,10 @@ TEST_F(Image, RefusesHugePictures) {
     for (const std::string &bytes :
          {encode_png(size, 1, PNG_COLOR_TYPE_GRAY, 8, rows),
           encode_png(1, size, PNG_COLOR_TYPE_GRAY, 8, rows), encode_jpeg(size, 1, 3, JCS_RGB, rows),
-          encode_jpeg(1, size, 3, JCS_RGB, rows)}) {
-        EXPECT_FALSE(read(bytes));
-        EXPECT_TRUE(contains(why, path)) << why.text;
-        EXPECT_EQ(picture.pixels, nullptr);
-    }
-    // A size no file can hold, in a header that is otherwise right.
-    EXPECT_FALSE(read(with_sides(encode_png(1, 1, PNG_COLOR_TYPE_GRAY, 8, {0}), 0x7fffffffu)));
-    EXPECT_TRUE(contains(why, path)) << why.text;
+          encode_jpeg(1, size, 3, JCS_RGB, rows),
+          // A size no file can hold, in a header that is otherwise right:
+          with_sides(encode_png(1, 1, PNG_COLOR_TYPE_GRAY, 8, {0}), 0x7fffffffu)})
+        refuses(bytes, path);
 }
 
 // Sizes that are allowed, but would take memory that nothing in the file justifies.
@@ -269,12 +265,9 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
     const size_t frame = jpeg.find("\xff\xc0");
     ASSERT_NE(frame, std::string::npos);
     jpeg.replace(frame + 5, 4, std::string("\x40\x00\x40\x00", 4));
-    for (const std::string &bytes : {png, jpeg, jpeg + std::string(200000, 'x')}) {
-        EXPECT_FALSE(read(bytes));
-        EXPECT_TRUE(contains(why, path + ": damaged: 16384 x 16384 pixels announced, which its " +
-                                      std::to_string(bytes.size()) + " bytes cannot hold"))
-            << why.text;
-    }
+    for (const std::string &bytes : {png, jpeg, jpeg + std::string(200000, 'x')})
+        refuses(bytes, path + ": damaged: 16384 x 16384 pixels announced, which its " +
+                           std::to_string(bytes.size()) + " bytes cannot hold");
     // A block takes a bit, and 4096 x 4096 pixels with colours at half the size are so many.
     const size_t blocks = 512 * 512 + 2 * 256 * 256;
     for (const jpeg_kind kind : {BASELINE, PROGRESSIVE}) {
@@ -282,10 +275,8 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
         jpeg.replace(jpeg.find(kind == BASELINE ? "\xff\xc0" : "\xff\xc2") + 5, 4,
                      std::string("\x10\x00\x10\x00", 4));
         jpeg.resize(blocks / 8 - 1, 'x');
-        EXPECT_FALSE(read(jpeg));
-        EXPECT_TRUE(contains(why, path + ": damaged: 4096 x 4096 pixels announced, which its ")) << why.text;
-        EXPECT_FALSE(read(jpeg + 'x')); // it could, but does not
-        EXPECT_TRUE(contains(why, path + ": damaged JPEG before byte ")) << why.text;
+        refuses(jpeg, path + ": damaged: 4096 x 4096 pixels announced, which its ");
+        refuses(jpeg + 'x', path + ": damaged JPEG before byte "); // it could hold them, but does not
     }
     // The flattest picture there is does pass.
     const size_t side = 4096;
@@ -350,26 +341,21 @@ TEST_F(Image, DownscalesByBlockMeans) {
         for (int x = 0; x < 5; x++)
             for (int c = 0; c < 3; c++) big.pixels[(y * 5 + x) * 3 + c] = uint8_t(100 * c + 10 * y + x * x);
     ASSERT_TRUE(image_downscale(&big, 2, &picture, &why)) << why.text;
-    EXPECT_EQ(picture.width, 2);
-    EXPECT_EQ(picture.height, 1);
     // Means of {0, 1, 10, 11} = 5.5 and {4, 9, 14, 19} = 11.5, halves upward.
-    EXPECT_EQ(values(picture), std::vector<int>({6, 106, 206, 12, 112, 212}));
+    expect_picture(2, 1, {6, 106, 206, 12, 112, 212});
 }
 
 TEST_F(Image, DownscalesToOnePixelAtLeast) {
     const owned big(5, 2, 4);
     for (int i = 0; i < 40; i++) big.pixels[i] = uint8_t(i / 4);
-    ASSERT_TRUE(image_downscale(&big, 4, &picture, &why)) << why.text;
-    EXPECT_EQ(picture.width, 1);
-    EXPECT_EQ(picture.height, 1);
-    EXPECT_EQ(values(picture), std::vector<int>(4, 4)); // of {0 1 2 3, 5 6 7 8}
-    image_close(&picture);
-    ASSERT_TRUE(image_downscale(&big, 1000000000, &picture, &why)) << why.text;
-    EXPECT_EQ(values(picture), std::vector<int>(4, 5)); // of 0..9: 4.5
-    image_close(&picture);
-    ASSERT_TRUE(image_downscale(&big, 1, &picture, &why)) << why.text;
-    EXPECT_EQ(values(picture), values(big));
-    image_close(&picture);
+    const auto expect = [&](int factor, int width, int height, const std::vector<int> &expected) {
+        ASSERT_TRUE(image_downscale(&big, factor, &picture, &why)) << why.text;
+        expect_picture(width, height, expected);
+        image_close(&picture);
+    };
+    expect(4, 1, 1, std::vector<int>(4, 4));          // of {0 1 2 3, 5 6 7 8}
+    expect(1000000000, 1, 1, std::vector<int>(4, 5)); // of 0..9: 4.5
+    expect(1, 5, 2, values(big));
     EXPECT_FALSE(image_downscale(&big, 0, &picture, &why));
 }
 
@@ -378,13 +364,8 @@ TEST_F(Image, PutsPicturesBeside) {
     const image *both[] = {&left, &right};
     ASSERT_TRUE(image_write_beside(path.c_str(), both, 2, 1, &why)) << why.text;
     ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
-    EXPECT_EQ(picture.width, 4);
-    EXPECT_EQ(picture.height, 2);
-    const std::vector<int> row = {10, 10, 10, 255, 255, 255, 20, 20, 20, 20, 20, 20};
-    std::vector<int> expected = row;
-    expected.insert(expected.end(), row.begin(), row.end());
-    EXPECT_EQ(values(picture), expected);
-
+    expect_picture(4, 2, {10, 10, 10, 255, 255, 255, 20, 20, 20, 20, 20, 20,
+                          10, 10, 10, 255, 255, 255, 20, 20, 20, 20, 20, 20});
     const owned high(1, 3, 3), clear(1, 2, 4), wide(IMAGE_MAX_SIZE, 2, 3);
     for (const image *odd : {&high, &clear, &wide}) {
         const image *pair[] = {&left, odd};

@@ -31,6 +31,7 @@ class Program : public ProgramTest {
         return started(all, at("out"), at("err"));
     }
     void refuses(const std::vector<refusal> &table) const { ProgramTest::refuses(DSPLAT_PROGRAM, table); }
+    void says(const std::vector<saying> &table) const { ProgramTest::says(DSPLAT_PROGRAM, table); }
 };
 
 inline size_t occurrences(const std::string &text, const std::string &part) {

@@ -39,10 +39,8 @@ bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *ho
 #define DOWNSCALE_OPTION(at, of)                                                                             \
     OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
            .help = "divide the width and height of " of " by this")
-#define UNDISTORT_OPTION(at)                                                                                 \
-    OPTION("undistort", at, .help = "make pinhole pictures of fisheyes too, as of every other lens")
-#define MASK_FROM_ALPHA_OPTION(at)                                                                           \
-    OPTION("mask-from-alpha", at, .help = "ignore pixels whose alpha is 0 in place of blending them")
+#define UNDISTORT_OPTION(at) OPTION("undistort", at, .help = "undistort fisheyes too, as any other lens")
+#define MASK_FROM_ALPHA_OPTION(at) OPTION("mask-from-alpha", at, .help = "ignore pixels whose alpha is 0")
 
 // ---- commands that work on several GPUs: as ranks that they start on this host (--gpus), or as one of the ranks that a
 // launcher has started

@@ -247,7 +247,7 @@ static bool evaluate(evaluation *e, fault *why) {
 
 // ---- the command
 
-// What is not said by options, from the scene's file.
+// Takes from the scene's file what no option says.
 static bool read_notes(eval_options *o, float background[3], fault *why) {
     scene_notes notes;
     if (!scene_read_notes(o->scene, &notes, why)) return false;

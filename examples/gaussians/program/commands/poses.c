@@ -12,7 +12,6 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static void show_line(void *context, const char *line) {
     if (progress_due(bar)) progress_show(bar, done, NAN);
 }
 
-// A line with the time at the end, and progress before, from the start on, as some steps are silent for minutes.
+// Shows progress from the start on, because some steps are silent for minutes. Prints a line with the time at the end.
 static bool run_step(const structure *s, const char *title, const arguments *with, fault *why) {
     progress bar;
     progress_begin(&bar, title, (int64_t)s->photographs);

@@ -121,9 +121,8 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
-    if (KERNELS_ARE_COUNTED && run->settings.budget > 0 && done < 400) // docs/photographs.md, 3.
-        printf(
-            "           few iterations: under 400 give blur or dots; a longer --budget or --downscale helps\n");
+    if (run->settings.budget > 0 && done < 400) // docs/photographs.md, 3.
+        printf("           few iterations: under 400 give blur; a longer --budget helps\n");
     if (run->state.place.first_seconds > 0 && run->state.place.ended > 0)
         printf("           a longer run was given up, by validation views (--validate 0 goes on)\n");
     else if (run->state.place.ended > 0)
@@ -138,7 +137,7 @@ static void print_training(const train_run *run, int ranks) {
             teachers);
 }
 
-// Nothing where gains were given up (gradient.c).
+// Prints how much the photographs' gains differ, unless they were given up (gradient.c).
 static void print_gains(const training_state *state) {
     const size_t values = (size_t)state->exposures * GS_EXPOSURE_VALUES;
     float *const log_gains = malloc(values * sizeof *log_gains);
@@ -313,7 +312,7 @@ static size_t picture_room(const rank_run *r) {
     return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - distilled, 1);
 }
 
-// Pictures are all on the device, or come when they are needed: where it does not hold all, or no rank needs all.
+// The device has all pictures. Where it does not hold them, or where no rank needs all, they come when they are needed.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
@@ -526,7 +525,7 @@ static bool iterate(rank_run *r, fault *why) {
     return true;
 }
 
-// The scene has moved against the data's poses, and differently from place to place.
+// Aligns held-out views with the scene, which has moved against the data's poses, in each place by another motion.
 static bool align_held_out(rank_run *r, fault *why) {
     train_run *const run = r->run;
     view_split *split = &run->split;

@@ -86,7 +86,7 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION("write-cameras", &o->write_cameras, .free_on_resume = true, .group = "more output",
                .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("check-finite", &o->recipe.check_finite, .free_on_resume = true,
-               .help = "end where a step makes a number that is not finite; slow"),
+               .help = "end at the first number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between measurements of the held-out views; 0: only at the end"),
         LISTEN_OPTION(&o->listen),

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-// Whether a file has been written again; *known: as it was.
+// Whether a file has been written again since *known, which becomes what it is now.
 static bool has_changed(const char *path, struct stat *known) {
     const struct stat before = *known;
     if (stat(path, known) != 0) return false; // it is being replaced

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "demo/demo_scene.h"
-#include "camera.h"
 #include "gpu/growing.h"
 #include "gpu/vector.h"
 #include "random.h"

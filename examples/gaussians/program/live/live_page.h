@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page on a server, which gives it scenes as they come: of a file that changes (dsplat view), or, while it is trained,
-// copies that the trainer's observer makes when a browser asks. No client makes training wait, but by the page's buttons.
-// EXPERIMENTAL.
+// The page on a server, which gives it scenes as they come. dsplat view: those of a file that changes. dsplat train --view:
+// copies, which the trainer's observer makes when a browser asks. Only the page's buttons make training wait. EXPERIMENTAL.
 #pragma once
 
 #include "live/page.h"

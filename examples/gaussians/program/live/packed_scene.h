@@ -9,8 +9,8 @@ C_LINKAGE_BEGIN
 
 enum { PACKED_CHUNK = 256, PACKED_VALUES = 10 }; // Gaussians of a chunk, and values that it bounds
 
-// Keeps the `most` Gaussians of the most opacity and size, in their order; all, if they are no more. Its memory stays as large
-// as it was.
+// Keeps the `most` Gaussians of most opacity and size, in their order, or all if there are fewer. The scene's memory stays
+// as large as it was.
 bool scene_keep_heaviest(gs_gaussians *scene, int64_t most, fault *why);
 
 typedef struct packed_stream {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page that shows a scene in a browser (live/page.html): a file of its own, with the curves of its training and, of a
-// run, what else is known of it; or without a scene, which it then asks its server for (live/live_page.h).
+// The page that shows a scene in a browser (live/page.html). Alone it is one file with the scene; that of a training has
+// curves and held-out views too. A page without a scene asks its server for one (live/live_page.h).
 #pragma once
 
 #include "images/image.h"

@@ -61,8 +61,8 @@ static bool load_library(fault *why) {
     return true;
 }
 
-// Whether "HOST" or "HOST:PORT" is localhost or an address in numbers. A site that leads its visitors here by a name of its
-// own (DNS rebinding) has that name. Any port will do: ssh may forward from another one.
+// Whether "HOST" or "HOST:PORT" is localhost or an address in numbers. Requests of a site that leads its visitors here (DNS
+// rebinding) have the site's name. Any port will do: ssh may forward from another one.
 static bool is_number_or_local(const char *text) {
     char host[INET6_ADDRSTRLEN + 2];
     struct in6_addr address;
@@ -107,8 +107,8 @@ static unsigned refuse(page_server *s, struct MHD_Connection *client, const char
     return known ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
 }
 
-// For libmicrohttpd: one thread calls it, for each request twice. Who is refused is so by the first call, which ends the
-// connection, and so does a body, which no request needs.
+// Called by libmicrohttpd, from one thread and twice for each request. The first call refuses, which ends the connection.
+// A body ends it too: no request needs one.
 static enum MHD_Result answer(void *context, struct MHD_Connection *client, const char *path,
                               const char *method, const char *version, const char *body, size_t *body_bytes,
                               void **state) {

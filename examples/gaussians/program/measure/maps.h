@@ -7,7 +7,7 @@
 
 C_LINKAGE_BEGIN
 
-// A picture of the scene, which is on the device; with harmonics up to a degree, or all if it has fewer.
+// Renders the scene (device) with harmonics up to sh_degree, or with all if it has fewer.
 bool map_picture(const gs_gaussians *device, int sh_degree, const gs_camera *camera,
                  const float background[GS_CHANNELS], image *out, fault *why);
 

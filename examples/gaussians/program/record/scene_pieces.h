@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes the scene of a run: in pieces, so that no GPU and no host ever has all of a scene that lies on several.
+// Writes the scene of a run in pieces: of a scene that lies on several GPUs, no GPU and no host ever has all.
 #pragma once
 
 #include "scene.h"

@@ -4,7 +4,6 @@
 
 #include "c_linkage.h"
 #include <signal.h>
-#include <stdbool.h>
 
 C_LINKAGE_BEGIN
 

@@ -104,11 +104,16 @@ TEST(Flight, CamerasThatDoNotSayWhereAreRefused) {
     EXPECT_CONTAINS(std::string(why.text), "at the point that they look at");
 }
 
-class Fly : public Program {};
+class Fly : public Program {
+  protected:
+    void SetUp() override {
+        Program::SetUp();
+        write_colmap(at("data"), 4);
+        write_scene(at("scene.ply"), 1, 0, 0, 3);
+    }
+};
 
 TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
-    write_colmap(at("data"), 4);
-    write_scene(at("scene.ply"), 1, 0, 0, 3);
     const outcome run =
         done("render @scene.ply -o @orbit --cameras @data --path orbit --frames 5 --downscale 2");
     EXPECT_EQ(run.err, "");
@@ -128,8 +133,6 @@ TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
 }
 
 TEST_F(Fly, AShorterFlightLeavesNothingOfALongerOne) {
-    write_colmap(at("data"), 4);
-    write_scene(at("scene.ply"), 1, 0, 0, 3);
     const std::string fly = "render @scene.ply -o @out --cameras @data --path orbit --downscale 4 --frames ";
     done(fly + "6");
     std::ofstream(at("out") / "flight.mp4") << "mine";
@@ -141,7 +144,6 @@ TEST_F(Fly, AShorterFlightLeavesNothingOfALongerOne) {
 
 // Photographs may have the names of frames.
 TEST_F(Fly, PhotographsDoNotBecomeFrames) {
-    write_scene(at("scene.ply"), 1, 0, 0, 3);
     const auto spares = [&](const char *name, const std::vector<const char *> &others) {
         fs::remove_all(at("data"));
         write_colmap(at("data"), 4);
@@ -166,8 +168,6 @@ TEST_F(Fly, PhotographsDoNotBecomeFrames) {
 }
 
 TEST_F(Fly, BadWishesAreRefused) {
-    write_colmap(at("data"), 4);
-    write_scene(at("scene.ply"), 1, 0, 0, 3);
     const std::string flight = "render @scene.ply -o @flight --path orbit",
                       cameras = flight + " --cameras @data";
     refuses({{flight, 2, "--cameras"},

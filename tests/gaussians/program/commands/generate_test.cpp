@@ -161,9 +161,7 @@ TEST_F(Generate, OneThatFailsLeavesNoList) {
     make("data");
     fs::remove_all(at("data") / "test");
     std::ofstream(at("data") / "test") << "not a folder";
-    const outcome run = dsplat("generate @data --views 2 --size 16 --gaussians 2000");
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "cannot make the folder");
+    says({{"generate @data --views 2 --size 16 --gaussians 2000", 1, {"cannot make the folder"}}});
     EXPECT_FALSE(fs::exists(at("data") / "transforms_test.json"));
 }
 

@@ -13,6 +13,10 @@ namespace {
 
 class OnGpus : public Program {
   protected:
+    void SetUp() override {
+        Program::SetUp();
+        write_colmap(at("data"), 30);
+    }
     // A command of training; of an option that is there twice the last counts.
     static std::string train(int gpus, const std::string &more = "") {
         return "train @data -o @scene.ply --gpus " + std::to_string(gpus) +
@@ -53,7 +57,6 @@ void write_two_sizes(const fs::path &folder) {
 using Gpus = OnGpus;
 
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
-    write_colmap(at("data"), 30);
     const std::string excludes = "--gpus excludes --";
     refuses({{train(0, "--nccl 2"), 2, "--nccl needs --gpus"},
              {train(2, "--view"), 2, excludes + "view: the page shows the Gaussians of one GPU"},
@@ -61,10 +64,9 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
              {train(2, "--refine-poses"), 2, excludes + "refine-poses: "},
              {train(2, "--density adaptive"), 2, excludes + "density adaptive: "},
              {"render scene.ply -o scene.png --gpus 2", 2, "--gpus"}});
-    const outcome without = dsplat(train(1, "--nccl /nowhere/libnccl.so.2"));
-    EXPECT_EQ(without.code, 1);
-    EXPECT_CONTAINS(without.err,
-                    "dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2");
+    says({{train(1, "--nccl /nowhere/libnccl.so.2"),
+           1,
+           {"dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"}}});
 }
 
 // ---- the start by stereo
@@ -80,20 +82,12 @@ class StereoStart : public OnGpus {
     const std::string options = "--max-gaussians 80 --schedule from=1,every=4 --reproducible";
 };
 
-TEST_F(StereoStart, SaysWhatItHasFound) {
-    const std::string found = done(train(1, options)).out;
-    EXPECT_CONTAINS(found, " points by stereo; stereo found ");
-    EXPECT_CONTAINS(found, " in 4 views, "); // one of five is held out
-    EXPECT_CONTAINS(found, "density control split");
-}
-
-TEST_F(StereoStart, AskedForRandomPointsStayRandom) {
-    for (const char *more : {" --random 50", " --refine-poses"}) {
-        const std::string random = done(train(1, options + more)).out;
-        EXPECT_EQ(random.find("stereo"), std::string::npos) << random;
-        EXPECT_CONTAINS(random, " random points");
-        EXPECT_CONTAINS(random, "density control mcmc");
-    }
+TEST_F(StereoStart, SaysWhatItHasFoundUnlessRandomPointsAreAskedFor) {
+    says({{train(1, options),
+           0,
+           {" points by stereo; stereo found ", " in 4 views, ", "density control split"}},
+          {train(1, options + " --random 50"), 0, {"!stereo", " random points", "density control mcmc"}},
+          {train(1, options + " --refine-poses"), 0, {"!stereo", " random points", "density control mcmc"}}});
 }
 
 TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
@@ -109,6 +103,7 @@ TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
 #ifdef DISTWAR_SIMT
 
 TEST_F(Gpus, BadDataIsSaidOnce) {
+    fs::remove_all(at("data"));
     const outcome got = dsplat(train(2));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
@@ -127,7 +122,6 @@ class GpuTraining : public OnGpus {
     };
     // As on one GPU, with a checkpoint that another number of ranks goes on from.
     void expect_the_same(const row &r) const {
-        write_colmap(at("data"), 30);
         const std::string whole = scene_of(1, r.options);
         ASSERT_GT(whole.size(), 150 * 248u) << "it has not grown from 130 rows of 248 bytes: " << r.options;
         for (const int gpus : r.others) EXPECT_TRUE(scene_of(gpus, r.options) == whole) << gpus << r.options;
@@ -171,12 +165,13 @@ TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
 
 // Rank 0's clock counts for all.
 TEST_F(GpuTraining, KeepToABudget) {
-    write_colmap(at("data"), 30);
     const outcome got = done("train @data -o @scene.ply --gpus 2 --budget 2s --sh-degree 0");
     double seconds = 0;
+    int iterations = 0;
     const size_t line = got.out.find("training ");
     ASSERT_NE(line, std::string::npos) << got.out;
-    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d iterations in %lf s", &seconds), 1) << got.out;
+    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %d iterations in %lf s", &iterations, &seconds), 2);
+    EXPECT_EQ(occurrences(got.out, "few iterations: under 400 give blur"), size_t(iterations < 400)) << got.out;
 #ifdef DISTWAR_SANITIZE // a step takes long
     EXPECT_NEAR(seconds, 2, 1);
 #else
@@ -202,7 +197,6 @@ TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
 
 // None must be one that does nothing on ranks.
 TEST_F(GpuTraining, EveryDensityControlIsTheSame) {
-    write_colmap(at("data"), 30);
     const size_t least = scene_of(1, growth + " --density none").size();
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         if (kind == DENSITY_ADAPTIVE) continue; // refused
@@ -241,7 +235,6 @@ class MemoryOfGpus : public OnGpus {
 
 // Photographs that come and go, also where a GPU has no more memory than training may take.
 TEST_F(MemoryOfGpus, IsNoMoreThanTrainingMayTake) {
-    write_colmap(at("data"), 30);
     for (const char *batch : {" --batch 1", " --batch 3"}) {
         const std::string whole = scene_of(1, splitting + batch),
                           options = little(1, splitting + batch, &least);
@@ -263,6 +256,7 @@ TEST_F(MemoryOfGpus, IsNoMoreThanTrainingMayTake) {
 
 // 60 photographs of 30 kB, on a GPU that has 1 MB for them.
 TEST_F(MemoryOfGpus, PhotographsAreUploadedByStepsWhereItDoesNotHoldAll) {
+    fs::remove_all(at("data"));
     done("generate @data --views 60 --test-views 1 --size 100 --gaussians 1000");
     const std::string options = "--random 100 --max-gaussians 100 --density none --batch 1 --reproducible",
                       scene = scene_of(1, options);
@@ -275,7 +269,6 @@ TEST_F(MemoryOfGpus, PhotographsAreUploadedByStepsWhereItDoesNotHoldAll) {
 
 // Each rank checks the file that it reads, and one message tells.
 TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
-    write_colmap(at("data"), 30);
     for (const char *seed : {"5", "7"}) {
         scene_of(2, splitting + " --checkpoint-every 7 --seed " + seed);
         fs::rename(checkpoint(), at("saved"s.append(seed).c_str()));
@@ -295,7 +288,6 @@ TEST_F(GpuTraining, WhatIsNoCheckpointOfTheRunIsRefused) {
 using Killed = OnGpus;
 
 TEST_F(Killed, SignalsSaveAndEndIt) {
-    write_colmap(at("data"), 30);
     for (const std::string ranks : {"", " --nccl " FAKE_NCCL}) // threads, processes
         for (const int signal : {SIGINT, SIGTERM}) {
             const pid_t child = background(train(2, "--iterations 1000000 --checkpoint-every 1" + ranks));
@@ -312,7 +304,6 @@ TEST_F(Killed, SignalsSaveAndEndIt) {
 
 // The line of the held-out views, and that of `dsplat eval`.
 TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
-    write_colmap(at("data"), 30);
     std::string first;
     for (const int gpus : {1, 3}) {
         const outcome got =
@@ -377,7 +368,6 @@ class WholeScenes : public OnGpus {
 
 // Views of a step are more than ranks, as many, and no multiple of them; a checkpoint is of any number of ranks.
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
-    write_colmap(at("data"), 30);
     const std::string options = "--random 130 --density none --batch 3",
                       saving = options + " --checkpoint-every 5";
     const double loss = last_loss(trained(1, options));
@@ -399,9 +389,8 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
     // Fewer views than ranks, or the same bytes: each rank has a part.
     for (const char *more : {"--random 130 --batch 1", "--random 130 --batch 3 --reproducible"}) {
-        const outcome got = done(train(2, more));
-        EXPECT_EQ(got.out.find("whole scene"), std::string::npos) << got.out;
-        EXPECT_CONTAINS(got.out, "few Gaussians for several GPUs: one GPU may be faster");
+        says(
+            {{train(2, more), 0, {"!whole scene", "few Gaussians for several GPUs: one GPU may be faster"}}});
     }
 }
 
@@ -415,7 +404,6 @@ TEST_F(WholeScenes, AreShortUnder2500ViewsOfEachGpu) {
 
 // Each rank does so by itself; a difference ends the run.
 TEST_F(WholeScenes, GrowAndRetireAlike) {
-    write_colmap(at("data"), 30);
     // MCMC of few Gaussians differs by 0.7% (one deviation) from run to run: sums of another order move its noise.
     const std::pair<std::string, double> ways[] = {{"mcmc", 0.05}, {"split", 0.005}};
     for (const auto &[way, apart] : ways) {
@@ -465,7 +453,6 @@ class Hosts : public OnGpus {
 };
 
 TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
-    write_colmap(at("data"), 30);
     const std::string options = growing + " --batch 2", expected = scene_of(2, options);
     for (const int count : {2, 3}) {
         fs::remove(at("scene.ply"));
@@ -481,7 +468,6 @@ TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
 }
 
 TEST_F(Hosts, OtherOptionsAreRefused) {
-    write_colmap(at("data"), 30);
     for (const int r : {0, 1}) start(r, 2, train(0, "--sh-degree " + std::to_string(1 + r)));
     for (const int r : {0, 1}) {
         const outcome got = end_of(r);

@@ -197,9 +197,7 @@ TEST_F(PosesWithColmap, AreFoundOrRefused) {
     EXPECT_EQ(trained.out.find("random points"), std::string::npos);
     // Pictures of nothing.
     for (const auto &entry : fs::directory_iterator(at("photos"))) picture(96, 64, 0).write(entry.path());
-    const outcome refused = dsplat("poses @photos -o @none");
-    EXPECT_EQ(refused.code, 1);
-    EXPECT_CONTAINS(refused.err, "cannot be found: they show too little of the same things");
+    says({{"poses @photos -o @none", 1, {"cannot be found: they show too little of the same things"}}});
     EXPECT_FALSE(fs::exists(at("none")));
 }
 

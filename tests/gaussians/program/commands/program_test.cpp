@@ -24,59 +24,38 @@ TEST_F(Program, ExplainsItself) {
     EXPECT_EQ(splat({"--version"}).out, std::string("dsplat ") + gs_version() + " (" + gs_backend() + ")\n");
 }
 
+// The parts of a list with "; " between them.
+std::vector<std::string> parts_of(const std::string &list) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0, end; begin < list.size(); begin = end + 2) {
+        end = std::min(list.find("; ", begin), list.size());
+        parts.push_back(list.substr(begin, end - begin));
+    }
+    return parts;
+}
+
 TEST_F(Program, RefusesAWrongCommandLine) {
-    for (const char *line : {"paint",
-                             "help paint",
-                             "train",
-                             "train data",
-                             "train data more -o x.ply",
-                             "eval x.ply --cameras data --align-steps -1",
-                             "render scene.ply",
-                             "render scene.ply -o ./scene.ply",
-                             "render scene.ply -o x.png --photo",
-                             "render scene.ply -o x.png --cameras data --photo --ortho 3",
-                             "render scene.ply -o x.png --width 99999",
-                             "eval scene.ply",
-                             "eval --cameras data",
-                             "eval scene.ply --cameras data --json scene.ply",
-                             "eval scene.ply --cameras data --holdout -2",
-                             "eval scene.ply --cameras data --background red",
-                             "info",
-                             "info a.ply b.ply",
-                             "info a.ply --json a.ply",
-                             "generate something more",
-                             "generate --unknown"})
-        refuses({{line, 2, "dsplat"}});
-    for (const char *options : {"--iterations 10000001",
-                                "--iterations many",
-                                "--reduce magic",
-                                "--background 1,2,3",
-                                "--background 0,0",
-                                "--background 0,nan,0",
-                                "--density magic",
-                                "--max-gaussians -1",
-                                "--schedule average=1.1",
-                                "--schedule average=nan",
-                                "--schedule dropout=0.95",
-                                "--schedule every=0",
-                                "--schedule from=1,,every=2",
-                                "--schedule from=1,",
-                                "--schedule from",
-                                "--schedule growth=1",
-                                "--perturb-poses 1",
-                                "--perturb-poses 1,",
-                                "--perturb-poses nan,0.01",
-                                "--perturb-poses 181,0.01",
-                                "--perturb-poses 1,-0.01",
-                                "--perturb-poses 1,0.01,2",
-                                "--align-steps 100001",
-                                "--write-cameras x.ply",
-                                "--log c.json --write-cameras ./c.json",
-                                "--log x.ply",
-                                "--log x.ply.checkpoint",
-                                "--resume x.ply",
-                                "--resume ./x.ply"})
-        refuses({{"train data -o x.ply "s + options, 2, "dsplat train"}});
+    const char lines[] =
+        "paint; help paint; train; train data; train data more -o x.ply; "
+        "eval x.ply --cameras data --align-steps -1; render scene.ply; "
+        "render scene.ply -o ./scene.ply; render scene.ply -o x.png --photo; "
+        "render scene.ply -o x.png --cameras data --photo --ortho 3; "
+        "render scene.ply -o x.png --width 99999; eval scene.ply; eval --cameras data; "
+        "eval scene.ply --cameras data --json scene.ply; eval scene.ply --cameras data --holdout -2; "
+        "eval scene.ply --cameras data --background red; info; info a.ply b.ply; "
+        "info a.ply --json a.ply; generate something more; generate --unknown";
+    const char options[] =
+        "--iterations 10000001; --iterations many; --reduce magic; --background 1,2,3; "
+        "--background 0,0; --background 0,nan,0; --density magic; --max-gaussians -1; "
+        "--schedule average=1.1; --schedule average=nan; --schedule dropout=0.95; "
+        "--schedule every=0; --schedule from=1,,every=2; --schedule from=1,; --schedule from; "
+        "--schedule growth=1; --perturb-poses 1; --perturb-poses 1,; --perturb-poses nan,0.01; "
+        "--perturb-poses 181,0.01; --perturb-poses 1,-0.01; --perturb-poses 1,0.01,2; "
+        "--align-steps 100001; --write-cameras x.ply; --log c.json --write-cameras ./c.json; "
+        "--log x.ply; --log x.ply.checkpoint; --resume x.ply; --resume ./x.ply";
+    for (const std::string &line : parts_of(lines)) refuses({{line, 2, "dsplat"}});
+    for (const std::string &more : parts_of(options))
+        refuses({{"train data -o x.ply " + more, 2, "dsplat train"}});
 }
 
 TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
@@ -111,27 +90,23 @@ TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
 
 TEST_F(Program, TrainingTunesUnlessToldNotTo) {
     write_colmap(at("data"), 20);
-    const bool cpu = std::string(gs_backend()) == "simt";
-    const std::string tuned = done("train @data -o @scene.ply --iterations 3").out;
-    EXPECT_CONTAINS(tuned, "tree at threshold 0"); // on a GPU: too early for another
-    EXPECT_EQ(tuned.find("tuning ") == std::string::npos, cpu) << tuned;
-    const std::string told = done("train @data -o @scene.ply --iterations 3 --reduce serial").out;
-    EXPECT_CONTAINS(told, "serial at threshold 0");
-    EXPECT_EQ(told.find("tuning "), std::string::npos) << told;
-    const std::string fixed = done("train @data -o @scene.ply --iterations 1 --reduce fixed").out;
-    EXPECT_CONTAINS(fixed, ", fixed, seed"); // it has no threshold
-    EXPECT_CONTAINS(fixed, "(means over 1 view)");
+    const std::string train = "train @data -o @scene.ply --iterations ",
+                      tuning = std::string(gs_backend()) == "simt" ? "!tuning " : "tuning ";
+    says({{train + "3", 0, {"tree at threshold 0", tuning}}, // on a GPU: too early for another
+          {train + "3 --reduce serial", 0, {"serial at threshold 0", "!tuning "}},
+          {train + "1 --reduce fixed", 0, {", fixed, seed", "(means over 1 view)"}}}); // it has no threshold
 }
 
 TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
     write_colmap(at("data"), 10);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     fs::resize_file(at("data") / "images/photo2.png", 20);
-    const std::pair<const char *, int> rows[] = {
-        {"2", 0}, {"photo2.png --photo", 1}, {"2 --photo", 1}, {"1 --photo", 0}, {"photo1.png --photo", 0}};
-    for (const auto &[view, code] : rows)
-        EXPECT_EQ(dsplat("render @scene.ply -o @view.png --cameras @data --view "s + view).code, code)
-            << view;
+    const std::string view = "render @scene.ply -o @view.png --cameras @data --view ";
+    says({{view + "2", 0, {}},
+          {view + "photo2.png --photo", 1, {}},
+          {view + "2 --photo", 1, {}},
+          {view + "1 --photo", 0, {}},
+          {view + "photo1.png --photo", 0, {}}});
 }
 
 // The order of views, and where random points are.
@@ -209,12 +184,11 @@ TEST_F(Program, MissingInputAndUnknownFormatsAreNamed) {
 // The pictures have 40 x 28 pixels, and a Gaussian for 100 of them is the most.
 TEST_F(Program, DataWithoutPointsStartFromRandomOnes) {
     write_colmap(at("data"), 0);
-    const std::string once = "train @data -o @scene.ply --iterations 1", run = done(once).out;
-    EXPECT_CONTAINS(run, "start      44 random points: the data has none");
-    EXPECT_CONTAINS(run, "scene      44 Gaussians");
-    const std::string more = done(once + " --random 60").out;
-    EXPECT_CONTAINS(more, " for 60 Gaussians, the most there will be, ");
-    EXPECT_CONTAINS(more, "plan       1 iteration, 1 view per step, ");
+    const std::string once = "train @data -o @scene.ply --iterations 1";
+    says({{once, 0, {"start      44 random points: the data has none", "scene      44 Gaussians"}},
+          {once + " --random 60",
+           0,
+           {" for 60 Gaussians, the most there will be, ", "plan       1 iteration, 1 view per step, "}}});
     fs::remove(at("data") / "sparse/0/points3D.bin");
     done(once);
 }
@@ -255,23 +229,19 @@ TEST_F(Program, AFinishedRunGoesOn) {
     write_colmap(at("data"), 20);
     const std::string train = "train @data -o @scene.ply --checkpoint-every 4 --iterations ",
                       resumed = " --resume @scene.ply.checkpoint";
-    done(train + "4");
-    EXPECT_CONTAINS(done(train + "9" + resumed).out, "training   5 iterations (9 in all)");
-    const outcome shorter = dsplat(train + "4" + resumed);
-    EXPECT_EQ(shorter.code, 1);
-    EXPECT_CONTAINS(shorter.err, "no run with these options has its counts");
+    says({{train + "4", 0, {}},
+          {train + "9" + resumed, 0, {"training   5 iterations (9 in all)"}},
+          {train + "4" + resumed, 1, {"no run with these options has its counts"}}});
 }
 
 TEST_F(Program, ASceneIsAStart) {
     write_colmap(at("data"), 20);
-    done("train @data -o @a.ply --iterations 3 --sh-degree 1");
-    const std::string train = "train @data -o @b.ply --from @a.ply ";
-    EXPECT_CONTAINS(done(train + "--iterations 1 --sh-degree 1").out, "scene      20 Gaussians");
+    const std::string from_a = "train @data -o @b.ply --from @a.ply ";
+    says({{"train @data -o @a.ply --iterations 3 --sh-degree 1", 0, {}},
+          {from_a + "--iterations 1 --sh-degree 1", 0, {"scene      20 Gaussians"}},
+          {from_a, 1, {"has SH degree 1: add --sh-degree 1"}},
+          {from_a + "--random 9", 2, {}}});
     EXPECT_FALSE(contents(at("a.ply")) == contents(at("b.ply")));
-    const outcome degree = dsplat(train);
-    EXPECT_EQ(degree.code, 1);
-    EXPECT_CONTAINS(degree.err, "has SH degree 1: add --sh-degree 1");
-    EXPECT_EQ(dsplat(train + "--random 9").code, 2);
 }
 
 TEST_F(Program, EvalKnowsWhatASceneWasTrainedOn) {

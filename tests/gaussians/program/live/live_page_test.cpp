@@ -126,6 +126,15 @@ struct LivePage : testing::Test {
             if (condition()) return true;
         return false;
     }
+    bool has_scene(double version) const {
+        return soon([&] { return status()["version"].number() >= version; });
+    }
+    // Trains, and a browser asks, until it has a scene.
+    void show(int64_t count, int64_t most, double patience) {
+        open(count, most, patience);
+        train();
+        EXPECT_TRUE(has_scene(1));
+    }
     bool goes_on() const {
         const int64_t before = steps;
         return soon([&] { return steps > before + 20; });
@@ -152,7 +161,7 @@ TEST_F(LivePage, GivesTheSceneToWhoAsks) {
     open(50, 1000, 60);
     train();
     EXPECT_TRUE(goes_on()); // a curve has two points
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    EXPECT_TRUE(has_scene(1));
     const answer_of answer = ask("scene");
     ASSERT_EQ(answer.status, "200");
     const shown_scene scene(answer.body);
@@ -168,9 +177,7 @@ TEST_F(LivePage, GivesTheSceneToWhoAsks) {
 
 // Until LIVE_PAGE_REST times as long as a copy took there is no other one.
 TEST_F(LivePage, ThinsAndRests) {
-    open(4000, 1000, 60);
-    train();
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    show(4000, 1000, 60);
     EXPECT_TRUE(soon([&] { return watched > 0; }));
     const double rest = 0.5 * LIVE_PAGE_REST * watched;
     for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(100000)) status();
@@ -188,8 +195,8 @@ TEST_F(LivePage, PausesStepsAndGoesOn) {
     EXPECT_TRUE(soon([&] { return status()["paused"].is(true); }));
     usleep(200000);
     const int64_t at = steps;
-    EXPECT_EQ(status()["iteration"].number(), double(at + 1));            // it waits in the observer
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; })); // the page has the scene as it is
+    EXPECT_EQ(status()["iteration"].number(), double(at + 1)); // it waits in the observer
+    EXPECT_TRUE(has_scene(1));                                 // the page has the scene as it is
     EXPECT_EQ(ask("step", "POST").status, "200");
     EXPECT_TRUE(soon([&] { return steps == at + 1; }));
     usleep(200000);
@@ -201,9 +208,7 @@ TEST_F(LivePage, PausesStepsAndGoesOn) {
 
 // It asks for more scenes than the system holds for it, and takes nothing of them.
 TEST_F(LivePage, SlowClientsDoNotStallTraining) {
-    open(12000, 30000, 60);
-    train();
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    show(12000, 30000, 60);
     sleep(1); // so that SERVER_REQUESTS allows them
     const connection slow(port, 4096);
     for (int i = 0; i < 10; i++) slow.send("GET " + path + "scene HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -216,9 +221,7 @@ TEST_F(LivePage, SlowClientsDoNotStallTraining) {
 // It goes away within an answer, and with training paused. docs/share.md says after how many seconds a pause ends.
 TEST_F(LivePage, VanishedClientsDoNotStallTraining) {
     EXPECT_EQ(int(LIVE_PAGE_PATIENCE), 150);
-    open(2000, 3000, 0.5);
-    train();
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    show(2000, 3000, 0.5);
     for (int i = 0; i < 5; i++)
         connection(port, 4096).send("GET " + path + "scene HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_TRUE(goes_on_and_shows());
@@ -235,14 +238,12 @@ TEST_F(LivePage, VanishedClientsDoNotStallTraining) {
 }
 
 TEST_F(LivePage, AnOpenPageGetsTheLastScene) {
-    open(50, 1000, 60);
-    train();
-    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    show(50, 1000, 60);
     stop();
     fault why;
     ASSERT_TRUE(live_page_finish(page, &state, &report, &record, &why)) << why.text;
     std::thread asks([this] {
-        EXPECT_TRUE(soon([&] { return status()["version"].number() >= 2; }));
+        EXPECT_TRUE(has_scene(2));
         EXPECT_EQ(ask("scene").status, "200");
     });
     const double start = now();
@@ -257,13 +258,10 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     write_colmap(at("data"), 20);
     const viewed_training training(folder,
                                    {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
-    double version = 0;
-    for (int i = 0; i < 600 && version == 0; i++) {
-        usleep(100000);
+    EXPECT_TRUE(in_a_minute([&] {
         const answer_of answer = training.ask("GET", "status");
-        if (answer.status == "200") version = json(answer.body)["version"].number();
-    }
-    EXPECT_GE(version, 1);
+        return answer.status == "200" && json(answer.body)["version"].number() >= 1;
+    }));
     const shown_scene scene(training.ask("GET", "scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 20);
     const json facts(training.ask("POST", "stop").body);
@@ -280,10 +278,9 @@ TEST_F(Program, AViewFollowsItsFile) {
     write_scene(at("scene.ply"), 5, 0, 0, 3);
     const viewed_training view(folder, {"view", at("scene.ply"), "--listen", "127.0.0.1:0"});
     const auto count = [&] { return shown_scene(view.ask("GET", "scene").body).facts["count"].number(); };
-    const auto version = [&] { return json(view.ask("GET", "status").body)["version"].number(); };
     const auto follows = [&](double expected) {
-        for (int i = 0; i < 200 && version() < expected; i++) usleep(100000);
-        return version() == expected;
+        const auto version = [&] { return json(view.ask("GET", "status").body)["version"].number(); };
+        return in_a_minute([&] { return version() >= expected; }) && version() == expected;
     };
     EXPECT_TRUE(follows(1));
     EXPECT_EQ(count(), 5);
@@ -294,7 +291,7 @@ TEST_F(Program, AViewFollowsItsFile) {
     EXPECT_FALSE(json(view.ask("GET", "status").body).has("iteration"));
     EXPECT_EQ(view.ask("POST", "stop").status, "404"); // nothing is trained
     std::ofstream(at("scene.ply")) << "no scene";
-    for (int i = 0; i < 200 && contents(at("err")).empty(); i++) usleep(100000);
+    EXPECT_TRUE(in_a_minute([&] { return !contents(at("err")).empty(); }));
     EXPECT_CONTAINS(contents(at("err")), "the page keeps what it had");
     write_scene(at("scene.ply"), 7, 0, 0, 3);
     EXPECT_TRUE(follows(2));

@@ -60,8 +60,7 @@ TEST_F(PageInABrowser, ShowsATraining) {
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
                                             "1000000", "--from", at("data/scene.ply"), "--density", "none"});
     EXPECT_EQ(training.ask("POST", "pause").status, "200");
-    for (int i = 0; i < 600 && training.ask("GET", "scene").status != "200"; i++)
-        usleep(100000); // a slow step
+    EXPECT_TRUE(in_a_minute([&] { return training.ask("GET", "scene").status == "200"; })); // a slow step
     photograph(training.url, "screen.png");
     EXPECT_EQ(training.ask("POST", "stop").status, "200");
     EXPECT_EQ(training.wait(), 130);

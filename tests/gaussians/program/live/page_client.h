@@ -59,6 +59,13 @@ struct answer_of {
     }
 };
 
+template <typename Condition>
+bool in_a_minute(Condition holds) {
+    for (int i = 0; i < 600; i++, usleep(100000))
+        if (holds()) return true;
+    return false;
+}
+
 // A `dsplat train --view` or `dsplat view` that runs, and its page's address.
 class viewed_training {
     fs::path out, err;
@@ -75,12 +82,12 @@ class viewed_training {
         if (arguments[0] == "train") arguments.push_back("--view");
         arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
         child = started(arguments, out, err);
-        for (int i = 0; i < 600 && url.empty(); i++) {
-            usleep(100000);
+        in_a_minute([this] {
             const std::string text = contents(out);
             const size_t from = text.find("http://127.0.0.1:"), to = text.find('\n', from);
             if (from != std::string::npos && to != std::string::npos) url = text.substr(from, to - from);
-        }
+            return !url.empty();
+        });
         EXPECT_NE(url, "") << contents(err);
         if (url.empty()) return;
         char *end;

@@ -146,8 +146,7 @@ TEST_F(RunLog, GoesOnWhenARunIsResumed) {
 
 TEST_F(RunLog, OfARunResumedAtItsEndHasNoLosses) {
     train("--checkpoint-every 20");
-    const outcome run = train("--resume @scene.ply.checkpoint --log @run.jsonl --report @page");
-    EXPECT_EQ(run.out.find("nan"), std::string::npos) << run.out;
+    says({{command("--resume @scene.ply.checkpoint --log @run.jsonl --report @page"), 0, {"!nan"}}});
     auto events = read_log();
     EXPECT_EQ(events.count("step"), 0u);
     EXPECT_EQ(events["evaluation"].size(), 1u);
@@ -169,23 +168,17 @@ TEST_F(RunLog, SaysWhenTheNumberOfGaussiansChanges) {
 }
 
 TEST_F(RunLog, WithoutHeldOutViewsNothingIsEvaluated) {
-    const outcome run = train("--log @run.jsonl --eval-every 5 --holdout 0");
+    says({{command("--log @run.jsonl --eval-every 5 --holdout 0"), 0, {"!held out "}}});
     EXPECT_EQ(read_log().count("evaluation"), 0u);
-    EXPECT_EQ(run.out.find("held out "), std::string::npos) << run.out;
 }
 
 TEST_F(RunLog, ALogThatCannotBeWrittenIsAFailure) {
     ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0); // that nobody reads
-    const outcome none = dsplat(command("--log @no/such/run.jsonl")), unread = dsplat(command("--log @pipe"));
-    EXPECT_EQ(none.code, 1);
-    EXPECT_CONTAINS(none.err, "run.jsonl");
-    EXPECT_EQ(unread.code, 1);
-    EXPECT_CONTAINS(unread.err, "pipe: cannot write");
+    says({{command("--log @no/such/run.jsonl"), 1, {"run.jsonl"}},
+          {command("--log @pipe"), 1, {"pipe: cannot write"}}});
     EXPECT_FALSE(fs::exists(at("scene.ply"))); // known before the work
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-    const outcome full = dsplat(command("--log /dev/full"));
-    EXPECT_EQ(full.code, 1);
-    EXPECT_CONTAINS(full.err, "/dev/full: incomplete: No space left on device");
+    says({{command("--log /dev/full"), 1, {"/dev/full: incomplete: No space left on device"}}});
     EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
 }
 
@@ -199,10 +192,8 @@ TEST_F(RunLog, AReaderThatLeavesDoesNotEndTraining) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         close(pipe);
     });
-    const outcome run = dsplat(command("--log @pipe --iterations 60"));
+    says({{command("--log @pipe --iterations 60"), 1, {"pipe: incomplete: Broken pipe"}}});
     reader.join();
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "pipe: incomplete: Broken pipe");
     EXPECT_TRUE(fs::exists(at("scene.ply")));
 }
 
