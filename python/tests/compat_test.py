@@ -346,9 +346,7 @@ class Others(unittest.TestCase):
     def test_dist(self):
         generator = torch.Generator().manual_seed(0)
         cube = torch.rand(2000, 3, generator=generator)
-        for points in (cube, cube[:4], cube[:17], cube[:300].repeat(3, 1), torch.ones(200, 3),
-                       torch.randn(2000, 3, generator=generator)**5, cube * torch.tensor([1, 1, 0]),
-                       torch.cat((cube, 1e4 * cube[:50]))):
+        for points in (cube, cube[:4], cube[:300].repeat(3, 1), torch.cat((cube, 1e4 * cube[:50]))):
             p = points.double().numpy()
             squares = np.sort(((p[:, None] - p[None])**2).sum(-1), 1)[:, 1:4].mean(1)
             found = distCUDA2(points.to(DEVICE)).cpu().double().numpy()

@@ -41,10 +41,7 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
     if p[2] <= 0.01:
         return None
     fx, fy, cx, cy = K[0, 0], K[1, 1], K[0, 2], K[1, 2]
-    limits = [(-(cx + 0.15 * s["width"]) / fx, (1.15 * s["width"] - cx) / fx),
-              (-(cy + 0.15 * s["height"]) / fy, (1.15 * s["height"] - cy) / fy)]
-    u, v = (np.clip(p[k] / p[2], *limits[k]) for k in (0, 1))
-    J = np.array([[fx / p[2], 0, -fx * u / p[2]], [0, fy / p[2], -fy * v / p[2]]])
+    J = np.array([[fx / p[2], 0, -fx * p[0] / p[2]**2], [0, fy / p[2], -fy * p[1] / p[2]**2]])
     mean = np.array([fx * p[0] / p[2] + cx, fy * p[1] / p[2] + cy])
     if s.get("camera_model") == "ortho":
         J, mean = np.array([[fx, 0, 0], [0, fy, 0]]), np.array([fx * p[0] + cx, fy * p[1] + cy])

@@ -205,6 +205,9 @@ class DensityControl(unittest.TestCase):
         (loss + 3 * means2d.sum()).backward()  # adds, as retain_grad() does
         self.assertLess(relative(means2d.grad, (2 * once + 3)), 1e-5)
         self.assertFalse(render(s)[2]["means2d"].retains_grad)
+        colors, _, meta = render(s)
+        colors.sum().backward()
+        self.assertTrue(torch.equal(meta["means2d"], means2d))  # also after its backward pass
 
     def test_hooks_of_means2d_are_refused(self):
         colors, _, meta = render(tensors(scenes.scene()))
@@ -237,12 +240,6 @@ class DensityControl(unittest.TestCase):
         kept = max(a.nbytes for a in blocks)
         self.assertGreaterEqual(kept, lists)
         self.assertLess(kept, lists + 65536)
-
-    def test_means2d_after_the_backward_pass(self):
-        s = tensors(scenes.scene())
-        colors, _, meta = render(s)
-        colors.sum().backward()
-        self.assertTrue(torch.equal(meta["means2d"], render(s)[2]["means2d"]))
 
     def test_a_loss_of_means2d_counts(self):
         s, found = tensors(scenes.scene()), []
@@ -322,12 +319,7 @@ class Loss(unittest.TestCase):
 
 class Arguments(unittest.TestCase):
     def test_refusals(self):
-        newer = dict(return_normals=True, global_z_order=False, **{name: object() for name in (
-            "rays", "lidar_coeffs", "external_distortion_coeffs", "ut_params", "extra_signals",
-            "extra_signals_sh_degree", "renderer_config")})
         for error, text, changes in (
-                *((NotImplementedError, f"rasterization: {name}", {name: value}) for name, value in newer.items()),
-                (NotImplementedError, "sparse_grad", dict(sparse_grad=True)),
                 (NotImplementedError, "radial_coeffs", dict(radial_coeffs=torch.zeros(1, 6))),
                 (TypeError, "opacities", dict(opacities=np.ones(40, "float32"))),
                 (TypeError, "means", dict(means=torch.ones(40, 3, dtype=torch.int32, device=DEVICE))),
@@ -336,8 +328,6 @@ class Arguments(unittest.TestCase):
                 (NotImplementedError, "absgrad", dict(absgrad=True, colors=torch.ones(40, 33, device=DEVICE)))):
             with self.assertRaisesRegex(error, text):
                 render(dict(tensors(scenes.scene()), **changes))
-        render(dict(tensors(scenes.scene()), return_normals=False, global_z_order=True, **dict.fromkeys(
-            newer.keys() - {"return_normals", "global_z_order"})))
 
     def test_device(self):
         other = "cpu" if DEVICE == "cuda" else "meta"
