@@ -79,9 +79,8 @@ class Rasterizer(unittest.TestCase):
         theirs = {name: a.detach().cpu().double().requires_grad_() for name, a in leaves.items()}
         settings = settings_of(s, **options)
         if covariances:
-            axes = np.stack([scenes._rotation(q) * size for q, size in zip(
-                leaves["quats"].detach().cpu().double().numpy(), leaves["scales"].detach().cpu().double().numpy())])
-            covars = (axes @ axes.transpose(0, 2, 1)).reshape(-1, 9)[:, [0, 1, 2, 4, 5, 8]]
+            covars = scenes.covariances(*(leaves[name].detach().cpu().numpy() for name in ("quats", "scales")))
+            covars = covars.reshape(-1, 9)[:, [0, 1, 2, 4, 5, 8]]
             for of in (leaves, theirs):
                 del of["quats"], of["scales"]
                 of["covars"] = torch.tensor(covars).to(of["means"]).requires_grad_()

@@ -4,7 +4,6 @@ import math
 import unittest
 import unittest.mock
 
-import numpy as np
 import scenes
 import torch
 from on_torch import DEVICE, setUpModule, tensors  # noqa: F401
@@ -16,8 +15,7 @@ from distwar import density, optim
 
 def parameters(count=100):
     """As gsplat names them: logarithms of scales, logits of opacities."""
-    s = scenes.scene(count=count)
-    s["opacities"], s["scales"] = np.log(s["opacities"] / (1 - s["opacities"])), np.log(s["scales"])
+    s = scenes.raw(scenes.scene(count=count))
     params = torch.nn.ParameterDict({name: torch.nn.Parameter(torch.tensor(s[name], device=DEVICE)) for name in (
         "means", "quats", "scales", "opacities", "colors")})
     return params, tensors({name: s[name] for name in ("viewmats", "Ks", "width", "height")}, ())
@@ -73,8 +71,7 @@ class Operations(unittest.TestCase):
     def test_covariances(self):
         q, s = torch.randn(7, 4, dtype=torch.float64), torch.rand(7, 3, dtype=torch.float64) + 0.1
         covar, preci = density.quat_scale_to_covar_preci(q, s)
-        axes = np.stack([scenes._rotation(row) for row in q.numpy()]) * s.numpy()[:, None]
-        self.assertLess(relative(covar, axes @ axes.transpose(0, 2, 1)), 1e-12)
+        self.assertLess(relative(covar, scenes.covariances(q, s)), 1e-12)
         self.assertLess(relative(covar @ preci, torch.eye(3).expand(7, 3, 3)), 1e-9)
         upper, none = density.quat_scale_to_covar_preci(q, s, compute_preci=False, triu=True)
         self.assertIsNone(none)

@@ -65,13 +65,11 @@ class AsTheFormulas(unittest.TestCase):
 
         def exp(s):
             return dict(s, scales=np.exp(s["scales"]), opacities=1 / (1 + np.exp(-s["opacities"])))
-        logs = scenes.scene()
-        logs.update(scales=np.log(logs["scales"]), opacities=np.log(logs["opacities"] / (1 - logs["opacities"])))
         for s, options, formula, more in (
                 (scenes.scene(channels=5, cameras=2), {}, color, {}),
                 (scenes.ortho(scenes.scene(cameras=2)), dict(render_mode="RGB+D"), with_depth, {}),
                 (scenes.scene(), dict(render_mode="RGB+D"), with_depth, {}),
-                (logs, dict(activated=False), color, dict(turn=exp)),
+                (scenes.raw(scenes.scene()), dict(activated=False), color, dict(turn=exp)),
                 (scenes.scene(cameras=2), dict(render_mode="D"), lambda c, a, d: d[..., None], {}),
                 (scenes.scene(degree=1), dict(rasterize_mode="antialiased", eps2d=0.5), color, dict(antialiased=True, eps2d=0.5))):
             with self.subTest(**options):
@@ -86,8 +84,7 @@ class AsTheFormulas(unittest.TestCase):
 
     def test_covariances(self):
         s = scenes.scene()
-        axes = np.stack([scenes._rotation(q) * scale for q, scale in zip(s["quats"], s["scales"])])
-        s.update(covars=(axes @ axes.swapaxes(-1, -2)).astype("float32"), quats=None, scales=None)
+        s.update(covars=scenes.covariances(s["quats"], s["scales"]).astype("float32"), quats=None, scales=None)
         d, *_ = self.check(s, {}, lambda c, a, d: c, names=("means", "covars", "viewmats"))
         self.assertLess(relative(d["covars"], d["covars"].swapaxes(-1, -2)), 1e-6)
 
@@ -206,6 +203,7 @@ class About(unittest.TestCase):
         self.assertRegex(distwar.__version__, r"^\d+\.\d+\.\d+$")
         self.assertRegex(lines["libdistwar_gs"], "^(simt|cuda), /.*libdistwar_gs(_cpu|_cuda)?.so")
         self.assertEqual(lines["numpy"], np.__version__)
+        self.assertLessEqual({*distwar.__all__, "density", "neighbors", "optim", "__version__"}, {*dir(distwar)})
         with self.assertRaises(AttributeError):
             distwar.nothing
 

@@ -34,6 +34,17 @@ def _rotation(q):
                      [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
+def covariances(quats, scales):
+    """[N, 3, 3], in double precision."""
+    axes = np.stack([_rotation(q) * scale for q, scale in zip(np.asarray(quats, "float64"), np.asarray(scales, "float64"))])
+    return axes @ axes.swapaxes(1, 2)
+
+
+def raw(s):
+    """The scene with logarithms of scales and logits of opacities."""
+    return dict(s, scales=np.log(s["scales"]), opacities=np.log(s["opacities"] / (1 - s["opacities"])))
+
+
 def _splat(s, i, view, K, covars, eps2d, antialiased):
     """Mean, covariance, opacity, colour and depth in a camera; None if it is culled."""
     R, t = view[:3, :3], view[:3, 3]
@@ -47,8 +58,7 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
         J, mean = np.array([[fx, 0, 0], [0, fy, 0]]), np.array([fx * p[0] + cx, fy * p[1] + cy])
     C = covars[i] if covars is not None else None
     if C is None:
-        axes = _rotation(s["quats"][i]) * s["scales"][i]
-        C = axes @ axes.T
+        C, = covariances(s["quats"][i:i + 1], s["scales"][i:i + 1])
     sharp = J @ R @ C @ R.T @ J.T
     blurred = sharp + eps2d * np.eye(2)
     opacity = s["opacities"][i]

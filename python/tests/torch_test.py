@@ -65,11 +65,8 @@ class Values(unittest.TestCase):
 
         def exp(s):
             return dict(s, scales=s["scales"].exp(), opacities=s["opacities"].sigmoid())
-        logs = scenes.scene(cameras=2)
-        logs.update(scales=np.log(logs["scales"]), opacities=np.log(logs["opacities"] / (1 - logs["opacities"])))
-        covars = scenes.scene()
-        axes = np.stack([scenes._rotation(q) * size for q, size in zip(covars["quats"], covars["scales"])])
-        covars.update(covars=(axes @ axes.swapaxes(1, 2)).astype("float32"), quats=None, scales=None)
+        logs, s = scenes.raw(scenes.scene(cameras=2)), scenes.scene()
+        covars = dict(s, covars=scenes.covariances(s["quats"], s["scales"]).astype("float32"), quats=None, scales=None)
         self.check(scenes.scene(cameras=2), absgrad=True)
         self.check(scenes.scene(cameras=2), absgrad=True, names=NAMES[:5])
         self.check(scenes.scene(), absgrad=True, on_host=True)
