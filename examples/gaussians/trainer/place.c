@@ -88,12 +88,48 @@ void place_open(run_place *place, const training_settings *settings) {
         place->at = step_at_end(settings, place, place->views), place->before = place->at - 1;
 }
 
-void place_advance(run_place *place, const training_settings *settings, int32_t views) {
-    place->before = place->at;
-    place->at = place->ended > 0 ? step_at_end(settings, place, place->views + views) : place->at + views;
+bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace) {
+    if (!(settings->budget > 0)) return place->views >= scheduled_views(settings, place);
+    if (place_role(place) == SCENE_TEACHER || pace_is_over(pace)) return pace_is_over(pace);
+    const bool early = place->ended > 0 && place_role(place) != SCENE_STUDENT;
+    return place->progress >= 1 || (early && place->views >= scheduled_early_views(place)) ||
+           (place_goes_by_views(place) && place->views >= place->first_run);
 }
 
-void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace) {
+// Whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians are added, there is
+// much more or less time for steps than thought.
+static bool wants_length(const run_place *place, const pace *pace, int32_t views) {
+    const double now_worth = pace_views_in_all(pace, place->views, views), factor = 1.3;
+    if (!pace_is_known(pace) || place->length == 0) return pace_is_known(pace);
+    return place->progress < 0.5 && place->ended == 0 &&
+           (now_worth > factor * place->length || now_worth < place->length / factor);
+}
+
+// A budget that is worth at least so many runs of the usual length begins with one: what follows is no worse.
+static const double least_runs = 4;
+
+void place_advance(run_place *place, pace *pace, training_settings *settings, const place_step *step) {
+    const density_settings *const density = &settings->density;
+    place->before = place->at;
+    place->at =
+        place->ended > 0 ? step_at_end(settings, place, place->views + step->views) : place->at + step->views;
+    if (settings->budget <= 0) return;
+    place->seconds = step->seconds;
+    pace_note(pace, place->seconds);
+    if (place_goes_by_views(place)) return;
+    pace->ahead = density_time_ahead(density, settings->iterations, step->gaussians, place->before);
+    if (wants_length(place, pace, step->views)) {
+        const bool first = place->length == 0;
+        place->length = pace_views_in_all(pace, place->views, step->views);
+        if (first && place_role(place) == SCENE_FIRST && step->may_begin_again &&
+            place->length >= least_runs * (double)settings->iterations) {
+            place->first_run = settings->iterations, pace->between_left = 0;
+            return;
+        }
+        place_fit(place, settings);
+        if (first) place->progress = fmin(1, progress_at(settings, place->at));
+    }
+    pace->between_left = retirements_left(density, place->before); // with this step's
     const bool ends = place->ended > 0 && place_role(place) != SCENE_STUDENT;
     const int64_t by_views = place->at;
     if (ends) place->progress = fmax(place->progress, scheduled_end(settings));
@@ -103,21 +139,6 @@ void place_advance_in_time(run_place *place, const training_settings *settings, 
     }
     if (ends && place->at < by_views) place->at = by_views;
     if (place->at < place->before) place->at = place->before;
-}
-
-bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace) {
-    if (!(settings->budget > 0)) return place->views >= scheduled_views(settings, place);
-    if (place_role(place) == SCENE_TEACHER || pace_is_over(pace)) return pace_is_over(pace);
-    const bool early = place->ended > 0 && place_role(place) != SCENE_STUDENT;
-    return place->progress >= 1 || (early && place->views >= scheduled_early_views(place)) ||
-           (place_goes_by_views(place) && place->views >= place->first_run);
-}
-
-bool place_wants_length(const run_place *place, const pace *pace, int32_t views) {
-    const double now_worth = pace_views_in_all(pace, place->views, views), factor = 1.3;
-    if (!pace_is_known(pace) || place->length == 0) return pace_is_known(pace);
-    return place->progress < 0.5 && place->ended == 0 &&
-           (now_worth > factor * place->length || now_worth < place->length / factor);
 }
 
 // ---- what a step has

@@ -351,14 +351,16 @@ typedef struct training_settings {
 bool training_passed(int64_t iteration, int64_t views, int64_t every);
 // At the start of a run without a budget: by the views seen.
 void place_open(run_place *place, const training_settings *settings);
-// To the next step, of so many views: by these, or once training has ended early towards the end of the schedule.
-void place_advance(run_place *place, const training_settings *settings, int32_t views);
-
-// The next seven under a budget. The first moves the place by the time that is left, after place_advance.
-void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace);
-// Whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians are added, there
-// is much more or less time for steps than thought.
-bool place_wants_length(const run_place *place, const pace *pace, int32_t views);
+// What is known of a step beside the place.
+typedef struct place_step {
+    int32_t views;
+    int64_t gaussians;    // before it
+    double seconds;       // of training so far
+    bool may_begin_again; // whether a longer scene may follow the first
+} place_step;
+// The one function that moves the place to the next step: by its views; once training has ended early towards the end of the
+// schedule; under a budget by the time that is left, to which it fits the settings once the pace is known.
+void place_advance(run_place *place, struct pace *pace, training_settings *settings, const place_step *step);
 // What the scene that is trained now is. A budget that is worth several runs of the usual length begins with one, as without
 // a budget; a longer one follows, and is given up unless its validation views become better than those of the first.
 typedef enum scene_role { SCENE_FIRST, SCENE_LONGER, SCENE_TEACHER, SCENE_STUDENT } scene_role;

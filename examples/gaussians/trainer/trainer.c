@@ -45,35 +45,6 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-// A budget that is worth at least so many runs of the usual length begins with one: what follows is no worse.
-static const double least_runs = 4;
-
-// Moves the place to the next step. views: of that step.
-static void advance(trainer *t, int32_t views) {
-    run_place *const place = &t->state->place;
-    const density_settings *const density = &t->settings->density;
-    place_advance(place, t->settings, views);
-    if (t->settings->budget <= 0) return;
-    place->seconds = seconds_of(t);
-    pace_note(&t->pace, place->seconds);
-    if (place_goes_by_views(place)) return;
-    t->pace.ahead =
-        density_time_ahead(density, t->settings->iterations, training_state_count(t->state), place->before);
-    if (place_wants_length(place, &t->pace, views)) {
-        const bool first = place->length == 0;
-        place->length = pace_views_in_all(&t->pace, place->views, views);
-        if (first && place_role(place) == SCENE_FIRST && t->state->distillation.start.count > 0 &&
-            place->length >= least_runs * (double)t->settings->iterations) {
-            place->first_run = t->settings->iterations, t->pace.between_left = 0;
-            return;
-        }
-        place_fit(place, &t->fitted);
-        if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
-    }
-    t->pace.between_left = retirements_left(density, place->before); // with this step's
-    place_advance_in_time(place, t->settings, &t->pace);
-}
-
 // If one is due and, under a budget, this one and later ones would not take over a quarter of the time left. small: whether
 // small views show what contributes.
 static bool retire(trainer *t, bool small) {
@@ -381,7 +352,9 @@ static bool take_step(trainer *t, bool *small) {
     exposures_settle(t);
     step_views of = choose_views(t, *small);
     distillation_choose(t, &of);
-    advance(t, of.count);
+    place_advance(place, &t->pace, &t->fitted,
+                  &(place_step){of.count, training_state_count(state), seconds_of(t),
+                                state->distillation.start.count > 0});
     plan_step(t, &of);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
     const gs_adam_step adam = {&state->gaussians,     &state->first_moment,
