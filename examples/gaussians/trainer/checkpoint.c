@@ -165,48 +165,19 @@ static bool same_settings(const char *path, const char *theirs, const checkpoint
 // ---- writing
 
 typedef struct writer {
-    output_file file; // without a path: to a sink
+    FILE *to; // NULL: this rank does not write
     uint32_t sum;
     void *block;
 } writer;
 
-static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
-    const checkpoint_sink *const sink = cookie;
-    return sink->write(sink->context, bytes, count) ? (ssize_t)count : 0;
-}
-
-// To a file, of which it removes what killed programs have left, or to a sink.
-static bool writer_open(writer *w, const char *path, const checkpoint_sink *sink, fault *why) {
-    *w = (writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(BLOCK)};
-    if (!w->block) return fail(why, "no memory to write %s", path ? path : "a checkpoint");
-    if (!path)
-        w->file.stream =
-            fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
-    const bool done = path ? output_file_open(&w->file, path, why)
-                           : w->file.stream || fail(why, "no memory to write a checkpoint");
-    if (done && path) output_file_remove_stale(&w->file);
-    if (!done) free(w->block);
-    return done;
-}
-
-// From the host or the device, for which it waits. The commit checks for errors.
+// From the host or the device, for which it waits. Whoever closes the stream checks it.
 static void put(writer *w, const void *memory, uint64_t bytes) {
-    for (uint64_t done = 0; done < bytes; done += BLOCK) {
+    for (uint64_t done = 0; done < bytes && w->to; done += BLOCK) {
         const size_t now = (size_t)(bytes - done < BLOCK ? bytes - done : BLOCK);
         DEVICE_CHECK(cudaMemcpy(w->block, (const char *)memory + done, now, cudaMemcpyDefault));
         w->sum = (uint32_t)crc32_z(w->sum, w->block, now);
-        fwrite(w->block, 1, now, w->file.stream);
+        fwrite(w->block, 1, now, w->to);
     }
-}
-
-// Closes the writer also after a failure.
-static bool writer_commit(writer *w, fault *why) {
-    const uint32_t all = w->sum;
-    put(w, &all, sizeof all);
-    free(w->block);
-    if (w->file.path) return output_file_commit(&w->file, why);
-    const bool failed = ferror(w->file.stream);
-    return (fclose(w->file.stream) == 0 && !failed) || fail(why, "the checkpoint was not taken whole");
 }
 
 static void put_beginning(writer *w, const checkpoint_key *key, const training_state *state) {
@@ -232,32 +203,42 @@ static void put_beginning(writer *w, const checkpoint_key *key, const training_s
     for (int i = 0; i < PIECES; i++) put(w, pieces[i].memory, pieces[i].bytes);
 }
 
-// A collective. w: NULL on ranks that do not write.
-static bool put_rows(writer *w, const training_state *state) {
+// A collective. to: NULL on ranks that do not write.
+static bool put_all(FILE *to, const checkpoint_key *key, const training_state *state, fault *why) {
     const int64_t all = training_state_count(state);
+    writer w = {to, (uint32_t)crc32(0, NULL, 0), malloc(BLOCK)};
     piece arrays[ARRAYS];
     device_buffer block = {0};
-    bool done = true;
+    bool done = w.block || fail(why, "no memory to write a checkpoint");
+    if (done && to) put_beginning(&w, key, state);
     list_rows(state, arrays);
     for (int a = 0; a < ARRAYS; a++)
         for (int64_t first = 0; first < all && arrays[a].bytes > 0 && done; first += ROWS) {
             const row_range rows = {first, all - first < ROWS ? all - first : ROWS};
             const void *const from =
                 training_state_rows(state, arrays[a].memory, (int64_t)arrays[a].bytes, rows, &block);
-            done = from != NULL;
-            if (done && w) put(w, from, (uint64_t)rows.count * arrays[a].bytes);
+            done = from || fail(why, "%s", ranks_error(state->group));
+            if (done) put(&w, from, (uint64_t)rows.count * arrays[a].bytes);
         }
+    const uint32_t sum = w.sum;
+    if (done) put(&w, &sum, sizeof sum);
     device_buffer_close(&block);
+    free(w.block);
     return done;
+}
+
+static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
+    const checkpoint_sink *const sink = cookie;
+    return sink->write(sink->context, bytes, count) ? (ssize_t)count : 0;
 }
 
 bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key, const training_state *state,
                          fault *why) {
-    writer w;
-    if (!writer_open(&w, NULL, sink, why)) return false;
-    put_beginning(&w, key, state);
-    put_rows(&w, state);
-    return writer_commit(&w, why);
+    const cookie_io_functions_t calls = {.write = write_to_sink};
+    FILE *const to = fopencookie((void *)(uintptr_t)sink, "wb", calls);
+    if (!to) return fail(why, "no memory to write a checkpoint");
+    const bool done = put_all(to, key, state, why), failed = ferror(to);
+    return (fclose(to) == 0 && !failed && done) || (done && fail(why, "the checkpoint was not taken whole"));
 }
 
 // A failure of one rank is one of all.
@@ -269,15 +250,15 @@ static bool told(ranks *group, bool done, fault *why) {
 
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why) {
     const bool writes = ranks_own(state->group) == 0;
-    writer w;
-    bool done = !writes || writer_open(&w, path, NULL, why);
-    if (writes && done) put_beginning(&w, key, state);
+    output_file file = {0};
+    bool done = !writes || output_file_open(&file, path, why);
     if (done) {
-        done = put_rows(writes ? &w : NULL, state);
+        if (writes) output_file_remove_stale(&file); // what killed programs have left
+        done = put_all(file.stream, key, state, why);
         if (writes && done)
-            done = writer_commit(&w, why);
+            done = output_file_commit(&file, why);
         else if (writes)
-            free(w.block), output_file_discard(&w.file);
+            output_file_discard(&file);
     }
     return told(state->group, done && ranks_barrier(state->group, NULL), why);
 }

@@ -44,16 +44,27 @@ static void leave(const char *text) {
     longjmp(*on_failure, 1);
 }
 
-// Runs `body` so that a failure of the device returns false.
-static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *context), void *context) {
+// Where a failure of the device goes until the call returns, which then returns false.
+typedef struct guard {
     jmp_buf here;
+} guard;
+
+static bool guard_begin(distwar_trainer *t, guard *g) {
     if (!t || t->failed) return fail(&last, "the trainer has failed, or there is none");
     device_on_failure(leave);
-    on_failure = &here;
-    const bool done = setjmp(here) == 0 ? body(t, context) : (t->failed = true, false);
-    on_failure = NULL;
-    return done;
+    on_failure = &g->here;
+    return true;
 }
+
+static void guard_end(guard *g) {
+    (void)g;
+    on_failure = NULL;
+}
+
+#define GUARD(t)                                                                                             \
+    guard here_ __attribute__((cleanup(guard_end)));                                                         \
+    if (!guard_begin(t, &here_)) return false;                                                               \
+    if (setjmp(here_.here) != 0) return (t)->failed = true, false
 
 // ---- open and close
 
@@ -201,8 +212,8 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
                                    &last);
 }
 
-static bool open_all(distwar_trainer *t, void *context) {
-    const distwar_train_data *const data = context;
+static bool open_all(distwar_trainer *t, const distwar_train_data *data) {
+    GUARD(t);
     if (!read_settings(t) || !open_views(t, data)) return false;
     t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
     t->settings = training_settings_start(&t->budget);
@@ -244,7 +255,7 @@ distwar_trainer *distwar_trainer_open(const distwar_train_data *data,
         return NULL;
     }
     t->wanted = *settings;
-    if (guarded(t, open_all, (void *)(uintptr_t)data)) return t;
+    if (open_all(t, data)) return t;
     distwar_trainer_close(t);
     return NULL;
 }
@@ -267,8 +278,8 @@ void distwar_trainer_close(distwar_trainer *t) {
 
 // ---- steps
 
-static bool step(distwar_trainer *t, void *context) {
-    (void)context;
+bool distwar_trainer_step(distwar_trainer *t) {
+    GUARD(t);
     if (t->over) return true;
     if (!trainer_step(t->trainer)) return fail(&last, "%s", ranks_error(t->group));
     t->over = trainer_is_over(t->trainer);
@@ -276,16 +287,12 @@ static bool step(distwar_trainer *t, void *context) {
     return true;
 }
 
-bool distwar_trainer_step(distwar_trainer *t) {
-    return guarded(t, step, NULL);
-}
-
 bool distwar_trainer_is_over(const distwar_trainer *t) {
     return !t || t->failed || t->over;
 }
 
-static bool report(distwar_trainer *t, void *context) {
-    distwar_train_progress *const out = context;
+bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
+    GUARD(t);
     const training_report *const r = trainer_report(t->trainer);
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     const bool budget = t->wanted.budget > 0;
@@ -302,10 +309,6 @@ static bool report(distwar_trainer *t, void *context) {
     return true;
 }
 
-bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
-    return guarded(t, report, out);
-}
-
 static bool measure(const distwar_trainer *t, const size_t *index, double *psnr, double *ssim) {
     const double part = 1 / (double)t->validation.count;
     for (size_t i = 0; i < t->validation.count; i++) {
@@ -318,8 +321,8 @@ static bool measure(const distwar_trainer *t, const size_t *index, double *psnr,
     return true;
 }
 
-static bool validate(distwar_trainer *t, void *context) {
-    distwar_train_validation *const out = context;
+bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out) {
+    GUARD(t);
     const training_report *const r = trainer_report(t->trainer);
     *out = (distwar_train_validation){0};
     if (!r) return fail(&last, "%s", ranks_error(t->group));
@@ -329,14 +332,10 @@ static bool validate(distwar_trainer *t, void *context) {
            measure(t, t->validation.trained, &out->trained_psnr, &out->trained_ssim);
 }
 
-bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out) {
-    return guarded(t, validate, out);
-}
-
 // ---- what there is
 
-static bool copy_scene(distwar_trainer *t, void *context) {
-    gs_gaussians *const out = context;
+bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out) {
+    GUARD(t);
     const gs_gaussians *const now = &t->state.gaussians;
     if (out->count < now->count || out->sh_degree != now->sh_degree)
         return fail(&last,
@@ -348,10 +347,6 @@ static bool copy_scene(distwar_trainer *t, void *context) {
     return true;
 }
 
-bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out) {
-    return guarded(t, copy_scene, out);
-}
-
 bool distwar_trainer_camera(distwar_trainer *t, size_t view, gs_camera *out) {
     if (!t || t->failed || view >= t->view_count)
         return fail(&last, "there is no view %zu, or the trainer has failed", view);
@@ -360,27 +355,17 @@ bool distwar_trainer_camera(distwar_trainer *t, size_t view, gs_camera *out) {
     return true;
 }
 
-typedef struct picture_call {
-    const gs_camera *camera;
-    uint8_t *rgb;
-} picture_call;
-
-static bool render(distwar_trainer *t, void *context) {
-    const picture_call *const call = context;
+bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_t *rgb) {
+    GUARD(t);
     image picture;
     frame f = {0};
-    frame_render(&f, &t->state.gaussians, t->state.gaussians.sh_degree, call->camera, t->wanted.background);
+    frame_render(&f, &t->state.gaussians, t->state.gaussians.sh_degree, camera, t->wanted.background);
     const bool done = frame_picture(&f, &picture, &last);
     frame_close(&f);
     if (!done) return false;
-    memcpy(call->rgb, picture.pixels, 3 * (size_t)picture.width * (size_t)picture.height);
+    memcpy(rgb, picture.pixels, 3 * (size_t)picture.width * (size_t)picture.height);
     image_close(&picture);
     return true;
-}
-
-bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_t *rgb) {
-    picture_call call = {camera, rgb};
-    return guarded(t, render, &call);
 }
 
 // ---- save and resume
@@ -389,28 +374,19 @@ static checkpoint_key key_of(const distwar_trainer *t) {
     return (checkpoint_key){t->key, checkpoint_fingerprint(t->views, t->view_count), t->default_key};
 }
 
-static bool save(distwar_trainer *t, void *context) {
-    const checkpoint_key key = key_of(t);
-    if (!trainer_report(t->trainer)) return fail(&last, "%s", ranks_error(t->group)); // the time that is used
-    return checkpoint_write_to(context, &key, &t->state, &last);
-}
-
 bool distwar_trainer_save(distwar_trainer *t, bool (*write)(void *context, const void *bytes, size_t count),
                           void *context) {
-    checkpoint_sink sink = {write, context};
-    return guarded(t, save, &sink);
+    GUARD(t);
+    const checkpoint_key key = key_of(t);
+    if (!trainer_report(t->trainer)) return fail(&last, "%s", ranks_error(t->group)); // the time that is used
+    return checkpoint_write_to(&(checkpoint_sink){write, context}, &key, &t->state, &last);
 }
 
-typedef struct saved_bytes {
-    const void *bytes;
-    size_t count;
-} saved_bytes;
-
-static bool resume(distwar_trainer *t, void *context) {
-    const saved_bytes *const saved = context;
+bool distwar_trainer_resume(distwar_trainer *t, const void *bytes, size_t count) {
+    GUARD(t);
     const checkpoint_key key = key_of(t);
     training_state state;
-    if (!checkpoint_read_from(saved->bytes, saved->count, &key, t->group, &state, &last)) return false;
+    if (!checkpoint_read_from(bytes, count, &key, t->group, &state, &last)) return false;
     trainer_close(t->trainer);
     training_state_close(&t->state);
     t->state = state;
@@ -419,9 +395,4 @@ static bool resume(distwar_trainer *t, void *context) {
     t->failed = !t->trainer;
     t->over = t->trainer && trainer_is_over(t->trainer);
     return t->trainer != NULL;
-}
-
-bool distwar_trainer_resume(distwar_trainer *t, const void *bytes, size_t count) {
-    saved_bytes saved = {bytes, count};
-    return guarded(t, resume, &saved);
 }
