@@ -239,31 +239,25 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
                  stride = (size_t)ranks_count(state->group) * batch;
     const float black[GS_CHANNELS] = {0};
     stage_clock *const clock = f->clock; // it has the stages of steps alone
-    f->clock = NULL, f->projected = NULL, f->given_splat_grad = NULL;
+    f->clock = NULL;
     f->with_depth = false; // its gradient is of the step's pictures
     for (size_t first = begin; first < retirement_views(by->count); first += stride) {
         gs_camera camera[GS_MAX_VIEWS];
-        const int32_t together = retirement_cameras(state, by, first, camera),
-                      at_once = r->one_by_one ? 1 : together;
-        const size_t views = (size_t)together, splats = views * (size_t)gaussians->count,
-                     bytes =
-                         views * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
+        const int32_t views = retirement_cameras(state, by, first, camera),
+                      together = r->one_by_one ? 1 : views;
+        const size_t bytes =
+            (size_t)views * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
         // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
         if (first == begin || batch == 1) // several have one size
             DEVICE_CHECK(
                 cudaMemsetAsync(device_buffer_reserve(&f->color_gradient, bytes), 0x3f, bytes, NULL));
-        gs_view all = {.gaussians = *gaussians, .camera = *camera, .views = {together, camera}};
-        if (r->one_by_one) {
-            all.splats = device_buffer_reserve(&r->splats, splats * sizeof *all.splats);
-            GS_CHECK(gs_project(&all, NULL));
-        }
-        for (int32_t from = 0; from < together; from += at_once) {
-            if (r->one_by_one) f->projected = all.splats + from * gaussians->count;
-            do { // alpha does not depend on colours; again while the lists have no room
-                frame_queue_views(f, gaussians, 0, &camera[from], at_once, black);
+        frame_project(f, gaussians, 0, camera, views); // alpha does not depend on colours
+        for (int32_t from = 0; from < views; from += together) {
+            do { // again while the lists have no room
+                frame_draw(f, from, together, black);
             } while (!frame_settle(f));
             frame_render_backward(f, policy);
-            for (int32_t v = 0; v < at_once; v++)
+            for (int32_t v = 0; v < together; v++)
                 GS_CHECK(gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score,
                                       NULL));
         }

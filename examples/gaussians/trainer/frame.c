@@ -120,13 +120,13 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-static int32_t frame_views(const frame *f) {
-    return f->views > 0 ? f->views : 1;
+static int32_t views_of(const gs_view *view) {
+    return view->views.count > 0 ? view->views.count : 1;
 }
 
 // Floats for `channels` values per pixel of the frame's views.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
-    return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
+    return device_buffer_reserve(buffer, (size_t)views_of(&f->view) * channels * pixels_of(&f->view.camera) *
                                              sizeof(float));
 }
 
@@ -142,45 +142,59 @@ void frame_close(frame *f) {
     *f = (frame){0};
 }
 
-// Fills f->view for the frame's cameras.
-static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                     const float background[GS_CHANNELS]) {
-    gs_view *view = &f->view;
-    const size_t views = (size_t)frame_views(f);
-    view->gaussians = *gaussians;
-    view->sh_degree_used = sh_degree_used;
-    view->camera = *camera;
-    view->views = (gs_views){f->views, f->cameras};
-    memcpy(view->background, background, sizeof view->background);
-    view->splats =
-        f->projected ? f->projected
-                     : device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
-    view->image = (gs_image){.depth = f->with_depth ? planes(f, &f->depth, 1) : NULL};
-    view->inverse_depth = f->with_depth;
+// Sets f->all.
+static void set_all(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                    int32_t count) {
+    const size_t splats = (size_t)count * (size_t)gaussians->count;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    f->all = (gs_view){.gaussians = *gaussians,
+                       .camera = *cameras,
+                       .sh_degree_used = sh_degree_used,
+                       .inverse_depth = f->with_depth,
+                       .views = {count > 1 ? count : 0, f->cameras},
+                       .splats = device_buffer_reserve(&f->splats, splats * sizeof(gs_splat))};
 }
 
-void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                  const float background[GS_CHANNELS]) {
-    f->views = 0;
-    set_view(f, gaussians, sh_degree_used, camera, background);
-    device_begin_stage(stage_name(STAGE_RENDER));
-    GS_CHECK(gs_forward(&f->view, NULL));
+void frame_project(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                   int32_t count) {
+    set_all(f, gaussians, sh_degree_used, cameras, count);
+    GS_CHECK(gs_project(&f->all, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT);
+}
+
+// Sets f->view to some of the views that are projected; what it has in its memory stays.
+static void set_view(frame *f, int32_t first, int32_t count, const float background[GS_CHANNELS]) {
+    gs_view *const view = &f->view;
+    const gs_view before = *view;
+    *view = f->all;
+    view->camera = f->cameras[first];
+    view->views = (gs_views){count > 1 ? count : 0, f->cameras + first};
+    view->splats += first * view->gaussians.count;
+    view->memory = before.memory, view->ranges = before.ranges;
+    memcpy(view->background, background, sizeof view->background);
+    view->image = (gs_image){.depth = f->with_depth ? planes(f, &f->depth, 1) : NULL};
+}
+
+void frame_draw(frame *f, int32_t first, int32_t count, const float background[GS_CHANNELS]) {
+    set_view(f, first, count, background);
+    GS_CHECK(gs_bin(&f->view, NULL));
+    stage_clock_mark(f->clock, STAGE_BIN);
+    GS_CHECK(gs_render(&f->view, NULL));
+    stage_clock_mark(f->clock, STAGE_RENDER);
 }
 
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]) {
-    f->views = count > 1 ? count : 0;
-    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
-    set_view(f, gaussians, sh_degree_used, cameras, background);
-    gs_view *const view = &f->view;
-    if (!f->projected) {
-        GS_CHECK(gs_project(view, NULL));
-        stage_clock_mark(f->clock, STAGE_PROJECT);
-    }
-    GS_CHECK(gs_bin(view, NULL));
-    stage_clock_mark(f->clock, STAGE_BIN);
-    GS_CHECK(gs_render(view, NULL));
-    stage_clock_mark(f->clock, STAGE_RENDER);
+    frame_project(f, gaussians, sh_degree_used, cameras, count);
+    frame_draw(f, 0, count, background);
+}
+
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    set_all(f, gaussians, sh_degree_used, camera, 1);
+    set_view(f, 0, 1, background);
+    device_begin_stage(stage_name(STAGE_RENDER));
+    GS_CHECK(gs_forward(&f->view, NULL));
 }
 
 bool frame_settle(frame *f) {
@@ -195,7 +209,7 @@ const float *frame_color(const frame *f, int32_t view) {
 }
 
 void frame_loss(frame *f, gs_loss_image *images, bool with_gradient) {
-    const int32_t views = frame_views(f);
+    const int32_t views = views_of(&f->view);
     float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
     float *const by_depth = with_gradient && f->with_depth ? planes(f, &f->depth_gradient, 1) : NULL;
     for (int32_t v = 0; v < views; v++) {
@@ -217,40 +231,47 @@ void frame_set_gradient(frame *f, const float *gradient) {
                   GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
 }
 
-void frame_render_backward(frame *f, distwar_policy policy) {
-    gs_gradient *gradient = &f->gradient;
-    const gs_gaussians *gaussians = &f->view.gaussians;
-    const int64_t splats = frame_views(f) * gaussians->count;
-    float *const mean2d = f->screen == SCREEN_NONE
-                              ? NULL
-                              : device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
+gs_splat_grad *frame_moments(frame *f) {
+    return device_buffer_reserve(&f->splat_grad, (size_t)views_of(&f->all) * (size_t)f->all.gaussians.count *
+                                                     sizeof(gs_splat_grad));
+}
+
+// first: the first splat whose moments are written or read.
+static void set_gradient(frame *f, int64_t first) {
+    gs_gradient *const gradient = &f->gradient;
+    const size_t values = 2 * (size_t)views_of(&f->all) * (size_t)f->all.gaussians.count;
+    float *const mean2d =
+        f->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&f->mean2d, values * sizeof(float));
     gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
     gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
-    gradient->splat_grad =
-        f->given_splat_grad ? f->given_splat_grad
-                            : device_buffer_reserve(&f->splat_grad, (size_t)splats * sizeof(gs_splat_grad));
-    gradient->color = f->color_gradient.memory;
-    gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
-    GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
+    gradient->splat_grad = frame_moments(f) + first;
+}
+
+void frame_render_backward(frame *f, distwar_policy policy) {
+    set_gradient(f, f->view.splats - f->all.splats);
+    f->gradient.color = f->color_gradient.memory;
+    f->gradient.depth = f->with_depth ? f->depth_gradient.memory : NULL;
+    GS_CHECK(gs_render_backward(&f->view, &f->gradient, policy, NULL));
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
 
-void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
-    gs_gradient *gradient = &f->gradient;
-    gradient->gaussians = *gradients;
-    gradient->camera = NULL, gradient->adam = NULL;
-    if (with_camera) {
-        gradient->camera = device_buffer_reserve(&f->camera_gradient, sizeof *gradient->camera);
-    }
-    GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
+static void project_backward(frame *f, bool with_camera, const gs_adam_step *adam) {
+    set_gradient(f, 0);
+    if (adam && adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
+    f->gradient.camera =
+        with_camera ? device_buffer_reserve(&f->camera_gradient, sizeof *f->gradient.camera) : NULL;
+    f->gradient.adam = adam;
+    GS_CHECK(gs_project_backward(&f->all, &f->gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
 
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
+    f->gradient.gaussians = *gradients;
+    project_backward(f, with_camera, NULL);
+}
+
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
-    f->gradient.camera = NULL, f->gradient.adam = adam;
-    if (adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
-    GS_CHECK(gs_project_backward(&f->view, &f->gradient, NULL));
-    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+    project_backward(f, false, adam);
 }
 
 // In bytes on the device, as the host takes longer to make and to fetch them than a view takes to render.

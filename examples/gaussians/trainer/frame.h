@@ -80,35 +80,35 @@ extern const offered_strategy blend_strategies[]; // of gs_render_backward
 typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
 
 typedef struct frame {
-    stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
-    gs_view view;         // of the last frame_render; its arrays are the buffers below, or lie in its memory
+    stage_clock *clock; // marked after each stage but the loss, whose calls are of one camera; may be NULL
+    gs_view all;        // of the cameras that are projected: splats are all that it has
+    gs_view view; // of those that were drawn last; its arrays are the buffers below, or lie in its memory
     gs_gradient gradient; // likewise
     device_buffer splats, color_gradient, splat_grad, mean2d, camera_gradient, depth, depth_gradient, picture;
-    screen_gradient screen; // set by the caller: what the backward pass leaves
-    bool with_depth;        // set by the caller: the image has inverse depth
-    // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
-    // NULL: the frame has its own.
-    gs_splat *projected;
-    gs_splat_grad *given_splat_grad;
-    // What frame_queue_views was given, and its results:
-    gs_camera cameras[GS_MAX_VIEWS];
-    int32_t views;   // 0: one camera
-    int64_t repeats; // pictures that frame_settle refused
+    screen_gradient screen;          // set by the caller: what the backward pass leaves
+    bool with_depth;                 // set by the caller: the image has inverse depth
+    gs_camera cameras[GS_MAX_VIEWS]; // of `all`
+    int64_t repeats;                 // pictures that frame_settle refused
 } frame;
 
 void frame_close(frame *f);
 // Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
-// Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
-// (gs_view.views). frame_settle must follow. The gradient by the camera is of one camera only.
+// Projects, without waiting, for several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch; there is room for the
+// moments of all. The gradient by the camera is of one camera only.
+void frame_project(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                   int32_t count);
+// Renders some of these views, without waiting, in one launch of each stage. frame_settle must follow.
+void frame_draw(frame *f, int32_t first, int32_t count, const float background[GS_CHANNELS]);
+// Both, for all views.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
-// The colours of one of the cameras of the last picture (device).
+// The colours of one of the views that were drawn last (device).
 const float *frame_color(const frame *f, int32_t view);
-// Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
-// after them. False: there was no room, and the picture and what was computed from it are not valid; there is
-// room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
+// Before frame_render_backward: waits until the lists of frame_draw are counted, not for the work queued after them. False:
+// there was no room, and the picture and what was computed from it are not valid; there is room when the calls from
+// frame_draw on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
 // Compares the image of each camera, and with_depth its depth, with its targets, one after another in `images`, which say
 // targets, mask, results, gains and the weight of depth; the rest is set here. No target: of depth alone; no depth_target: the
@@ -116,9 +116,11 @@ bool frame_settle(frame *f);
 void frame_loss(frame *f, gs_loss_image *images, bool with_gradient);
 // Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
-// The backward blend, from the gradients of frame_loss or frame_set_gradient.
+// Room for the moments of all that was projected (device).
+gs_splat_grad *frame_moments(frame *f);
+// The backward blend of what was drawn, from the gradients of frame_loss or frame_set_gradient.
 void frame_render_backward(frame *f, distwar_policy policy);
-// gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
+// Of all that was projected. gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.

@@ -225,8 +225,8 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
 
 // ---- one rank
 
-// The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, or
-// with DISTWAR_FIXED one after another.
+// The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, but with
+// DISTWAR_FIXED from the lists to the backward blend one after another.
 
 void frame_gradient_open(trainer *t) {
     const training_settings *settings = t->settings;
@@ -248,21 +248,23 @@ void frame_gradient_open(trainer *t) {
 void frame_gradient_close(trainer *t) {
     strategy_tuner_close(&t->one.tuner);
     device_buffer_close(&t->one.exposure_sums);
-    device_buffer_close(&t->one.splats);
-    device_buffer_close(&t->one.splat_grad);
-    device_buffer_close(&t->one.mean2d);
     frame_close(&t->one.f);
 }
 
-// Queues the forward pass and the loss, again while the lists have no room.
-bool frame_queue_loss(trainer *t, const step_views *of, int32_t first, int32_t count,
-                      const gs_gaussians *gaussians) {
+void frame_begin(trainer *t, const step_views *of) {
+    const gs_gaussians gaussians = trainer_gaussians(t, of);
+    t->one.f.with_depth = trainer_weigh(t, of);
+    frame_project(&t->one.f, &gaussians, of->sh_degree, of->camera, of->count);
+}
+
+bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32_t count) {
     frame *const f = &t->one.f;
+    strategy_tuner *const tuner = &t->one.tuner;
     gs_loss_image images[GS_MAX_VIEWS];
     double began;
     bool settled;
-    do {
-        frame_queue_views(f, gaussians, of->sh_degree, of->camera + first, count, of->background);
+    do { // again while the lists have no room
+        frame_draw(f, first, count, of->background);
         for (int32_t v = first; v < first + count; v++) {
             gs_loss_image *const image = &images[v - first];
             *image = (gs_loss_image){
@@ -280,6 +282,11 @@ bool frame_queue_loss(trainer *t, const step_views *of, int32_t first, int32_t c
         t->report.waited += seconds_now() - began;
     } while (!settled);
     stage_clock_mark(f->clock, STAGE_LOSS);
+    if (of->only_loss) return true;
+    strategy_tuner_begin(tuner);
+    f->screen = of->screen;
+    frame_render_backward(f, tuner->policy);
+    strategy_tuner_end(tuner, (double)f->view.ranges.isects);
     return true;
 }
 
@@ -294,81 +301,24 @@ void frame_step_exposures(trainer *t, const step_views *of) {
             GS_CHECK(exposures_step(t, of, v, frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS));
 }
 
-void frame_queue_backward(trainer *t, screen_gradient screen) {
+void frame_end(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
-    strategy_tuner *const tuner = &t->one.tuner;
-    strategy_tuner_begin(tuner);
-    f->screen = screen;
-    frame_render_backward(f, tuner->policy);
-    strategy_tuner_end(tuner, (double)f->view.ranges.isects);
-}
-
-// ---- views that are projected together and rendered apart
-
-void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
-    frame_gradient *const one = &t->one;
-    const size_t splats = (size_t)of->count * (size_t)gaussians->count;
-    one->all = (gs_view){.gaussians = *gaussians,
-                         .camera = of->camera[0],
-                         .sh_degree_used = of->sh_degree,
-                         .inverse_depth = one->f.with_depth,
-                         .views = {of->count, of->camera},
-                         .splats = device_buffer_reserve(&one->splats, splats * sizeof(gs_splat))};
-    device_buffer_reserve(&one->splat_grad, splats * sizeof(gs_splat_grad));
-    device_buffer_reserve(&one->mean2d, splats * 2 * sizeof(float));
-    GS_CHECK(gs_project(&one->all, NULL));
-    stage_clock_mark(one->f.clock, STAGE_PROJECT);
-}
-
-void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view,
-                                const float **mean2d) {
-    frame_gradient *const one = &t->one;
-    float *const means = of->adam && of->adam->density ? NULL : one->mean2d.memory;
-    const gs_gradient gradient = {.splat_grad = one->splat_grad.memory,
-                                  .gaussians = t->state->gradients,
-                                  .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
-                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL,
-                                  .adam = of->adam};
-    GS_CHECK(gs_project_backward(&one->all, &gradient, NULL));
-    stage_clock_mark(one->f.clock, STAGE_PROJECT_BACKWARD);
-    *view = &one->all;
-    *mean2d = of->screen == SCREEN_NONE ? NULL : means;
-}
-
-void frame_own_part(trainer *t, int32_t first) {
-    const int64_t before = first * t->one.all.gaussians.count;
-    t->one.f.projected = t->one.all.splats + before;
-    t->one.f.given_splat_grad = (gs_splat_grad *)t->one.splat_grad.memory + before;
-}
-
-static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians *gaussians,
-                            const gs_view **view, const float **mean2d) {
-    frame_project_all(t, of, gaussians);
-    for (int32_t v = 0; v < of->count; v++) {
-        frame_own_part(t, v);
-        if (!frame_queue_loss(t, of, v, 1, gaussians)) return false;
-        if (!of->only_loss) frame_queue_backward(t, of->screen);
-    }
-    frame_step_exposures(t, of);
-    if (!of->only_loss) frame_project_all_backward(t, of, view, mean2d);
-    return true;
-}
-
-static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    frame *const f = &t->one.f;
-    const gs_gaussians gaussians = trainer_gaussians(t, of);
-    f->with_depth = trainer_weigh(t, of);
-    if (t->one.one_by_one) return take_one_by_one(t, of, &gaussians, view, mean2d);
-    if (!frame_queue_loss(t, of, 0, of->count, &gaussians)) return false;
-    frame_step_exposures(t, of);
-    if (of->only_loss) return true;
-    frame_queue_backward(t, of->screen);
+    f->screen = of->screen;
     if (of->adam)
         frame_project_backward_adam(f, of->adam);
     else
         frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
-    *view = &f->view;
+    *view = &f->all;
     *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
+}
+
+static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    const int32_t together = t->one.one_by_one ? 1 : of->count;
+    frame_begin(t, of);
+    for (int32_t v = 0; v < of->count; v += together)
+        if (!frame_queue_views_of(t, of, v, together)) return false;
+    frame_step_exposures(t, of);
+    if (!of->only_loss) frame_end(t, of, view, mean2d);
     return true;
 }
 

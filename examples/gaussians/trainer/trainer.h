@@ -122,16 +122,13 @@ struct step_views {
     bool only_loss;            // loss and gains are all that is wanted
 };
 
-// One rank: a frame of all views, or of one after another.
+// One rank: views are projected together, and rendered together or one after another.
 typedef struct frame_gradient {
     frame f;
     strategy_tuner tuner;
     device_buffer exposure_sums;
     bool one_by_one;
     gs_stream watch; // waits for what the device waits for of other ranks
-    // Where views are projected together and rendered apart: all views of the step, their moments, their means' gradients.
-    gs_view all;
-    device_buffer splats, splat_grad, mean2d;
 } frame_gradient;
 
 struct trainer {
@@ -205,19 +202,14 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
-// The parts of a gradient: queue the forward pass and the loss of the views from `first` on (false after ranks_fail); the
-// gs_loss_image.gain_sums of a step's views; a step by those of all views; the backward blend of those from `first` on.
-bool frame_queue_loss(trainer *t, const step_views *of, int32_t first, int32_t count,
-                      const gs_gaussians *gaussians);
+// The parts of a gradient, in their order, into t->one: queue the projection of all views; the picture, the loss and, unless
+// of->only_loss, the backward blend of those from `first` on (false after ranks_fail); a step by the gs_loss_image.gain_sums of
+// all views; the backward projection of all.
+void frame_begin(trainer *t, const step_views *of);
+bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32_t count);
 float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
 void frame_step_exposures(trainer *t, const step_views *of);
-void frame_queue_backward(trainer *t, screen_gradient screen);
-// For views that are projected together and rendered apart, into t->one: the projection of all, and its adjoint, from the
-// moments of all.
-void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians);
-// From here on the frame renders views of these from `first` on, and their moments go to those of all.
-void frame_own_part(trainer *t, int32_t first);
-void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+void frame_end(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
 

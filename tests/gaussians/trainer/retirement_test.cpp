@@ -40,14 +40,12 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     state.group = ranks_alone_open();
     state.all = COUNT;
     retirement r = {};
-    // As a step leaves it: with depth, a clock, splats and moments of its own, which scores have not.
+    // As a step leaves it: with depth and a clock, which scores have not.
     frame of_steps = {};
     stage_clock clock = {}; // no mark can be set on it
     clock.measures = true;
     of_steps.clock = &clock;
     of_steps.with_depth = true;
-    of_steps.projected = reinterpret_cast<gs_splat *>(1);
-    of_steps.given_splat_grad = reinterpret_cast<gs_splat_grad *>(1);
     const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
     const scored_views by = {views.data(), nullptr, views.size(), batch};
     retirement_score(&r, &of_steps, &state, &by, policy, score.data());

@@ -38,27 +38,24 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
 static bool render_own(trainer *t, const step_views *of) {
     const int rank = ranks_own(t->group);
     const int32_t first = first_view(t, of, rank), count = first_view(t, of, rank + 1) - first;
-    frame_own_part(t, first);
-    if (count == 0) { // the clock reads all marks of a step
-        for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(t->one.f.clock, s);
-        return true;
-    }
-    if (!frame_queue_loss(t, of, first, count, &t->one.all.gaussians)) return false;
-    if (!of->only_loss) frame_queue_backward(t, of->screen);
+    if (count > 0) return frame_queue_views_of(t, of, first, count);
+    for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) // the clock reads all marks of a step
+        stage_clock_mark(t->one.f.clock, s);
     return true;
 }
 
 // Each rank's moments come to all ranks.
 static bool exchange_moments(trainer *t, const step_views *of) {
     const whole *const w = t->state->kept;
-    const int64_t view = t->one.all.gaussians.count * (int64_t)sizeof(gs_splat_grad);
+    gs_splat_grad *const moments = frame_moments(&t->one.f);
+    const int64_t view = t->one.f.all.gaussians.count * (int64_t)sizeof *moments;
     const int count = ranks_count(t->group), own = ranks_own(t->group);
     ranks_bytes of_rank[RANKS_MAX];
     for (int r = 0; r < count; r++) {
         const int64_t first = first_view(t, of, r);
         of_rank[r] = (ranks_bytes){view * first, view * (first_view(t, of, r + 1) - first)};
     }
-    ranks_exchange exchange = {.send = t->one.splat_grad.memory, .receive = t->one.splat_grad.memory};
+    ranks_exchange exchange = {.send = moments, .receive = moments};
     for (int r = 0; r < count; r++)
         if (r != own) exchange.to[r] = of_rank[own], exchange.from[r] = of_rank[r];
     if (!ranks_all_to_all(t->group, &exchange, NULL)) return false;
@@ -68,13 +65,11 @@ static bool exchange_moments(trainer *t, const step_views *of) {
 }
 
 static bool gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const sums = frame_exposure_sums(t);
     const bool exposes = t->state->exposures > 0;
     t->one.watch = ((const whole *)t->state->kept)->watch;
-    t->one.f.with_depth = trainer_weigh(t, of);
     if (exposes) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
-    frame_project_all(t, of, &gaussians);
+    frame_begin(t, of);
     if (!render_own(t, of)) return false;
     // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
     const ranks_reduction sum = {sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
@@ -82,7 +77,7 @@ static bool gradient(trainer *t, const step_views *of, const gs_view **view, con
     frame_step_exposures(t, of);
     if (of->only_loss) return true;
     if (!exchange_moments(t, of)) return false;
-    frame_project_all_backward(t, of, view, mean2d);
+    frame_end(t, of, view, mean2d);
     return true;
 }
 
