@@ -26,27 +26,6 @@ typedef struct thread_group {
     const void *published[RANKS_MAX]; // what each has published
 } thread_group;
 
-// NULL: no memory.
-static thread_group *thread_group_open(ranks_shared *shared, int count) {
-    thread_group *threads = calloc(1, sizeof *threads);
-    if (!threads) return NULL;
-    threads->shared = shared;
-    threads->count = count;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&threads->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&threads->mutex, NULL);
-    return threads;
-}
-
-static void thread_group_close(thread_group *threads) {
-    pthread_cond_destroy(&threads->changed);
-    pthread_mutex_destroy(&threads->mutex);
-    free(threads);
-}
-
 // A time from now.
 static struct timespec after(clockid_t clock, long milliseconds) {
     struct timespec until;
@@ -293,13 +272,14 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     const int count = plan->kind == RANKS_LAUNCHED ? 1 : plan->count;
     ranks_shared shared = {.ranks = count};
     thread_rank *const members = calloc((size_t)count, sizeof *members);
-    thread_group *const threads =
-        plan->kind == RANKS_THREADS ? thread_group_open(&shared, plan->count) : NULL;
-    if (!members || (plan->kind == RANKS_THREADS && !threads)) {
-        if (threads) thread_group_close(threads);
-        free(members);
-        return fail(why, "no memory for %d ranks", plan->count);
-    }
+    if (!members) return fail(why, "no memory for %d ranks", plan->count);
+    thread_group group = {.shared = &shared, .mutex = PTHREAD_MUTEX_INITIALIZER, .count = plan->count};
+    thread_group *const threads = plan->kind == RANKS_THREADS ? &group : NULL;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&group.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     // NVLink multicast, unless the user asks for it. Before there are threads: they may read the environment.
     if (plan->kind != RANKS_THREADS) setenv("NCCL_NVLS_ENABLE", "0", 0);
     device_on_failure(tell_and_end);
@@ -332,7 +312,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     device_on_failure(NULL);
     const bool failed = ranks_has_failed(&shared);
     if (failed && prepared) ranks_describe(&shared, why);
-    if (threads) thread_group_close(threads);
+    pthread_cond_destroy(&group.changed);
     free(members);
     return !failed;
 }

@@ -90,7 +90,7 @@ typedef struct picture_costs {
     int64_t *of;  // [rows]
 } picture_costs;
 typedef struct row_costs {
-    picture_costs *pictures; // the first: means of those that were rendered; then one for each picture
+    picture_costs *pictures; // [count]
     int64_t count;           // room
     int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
 } row_costs;

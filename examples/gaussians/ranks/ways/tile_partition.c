@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which rank renders what: rows of tiles of nearly equal cost. What a row costs is known from the last time that its picture
-// was rendered: the entries of its lists, and a constant for each tile. A picture that has not been rendered is like the
-// ones before it.
+// was rendered: the entries of its lists, and a constant for each tile. As long as a batch has a picture that has not been
+// rendered, all rows cost the same.
 #include "parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,36 +13,12 @@ void row_costs_close(row_costs *costs) {
     free(costs->pictures);
 }
 
-// NULL: unknown.
-static const int64_t *known(const row_costs *costs, int64_t k, int32_t rows) {
-    return k < costs->count && costs->pictures[k].rows == rows ? costs->pictures[k].of : NULL;
-}
-
-// Zeros if they were unknown. NULL: no memory.
-static int64_t *make_known(row_costs *costs, int64_t k, int32_t rows) {
-    if (k >= costs->count) {
-        const int64_t count = 2 * k + 16;
-        picture_costs *const grown = realloc(costs->pictures, (size_t)count * sizeof *grown);
-        if (!grown) return NULL;
-        memset(grown + costs->count, 0, (size_t)(count - costs->count) * sizeof *grown);
-        costs->pictures = grown, costs->count = count;
-    }
-    picture_costs *const picture = &costs->pictures[k];
-    if (picture->rows != rows) {
-        free(picture->of);
-        picture->of = calloc((size_t)rows, sizeof *picture->of);
-        picture->rows = picture->of ? rows : 0;
-    }
-    return picture->of;
-}
-
 const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows) {
     for (int32_t v = 0; v < views; v++) {
-        if (!pictures || pictures[v] < 0) return NULL;
-        const int64_t *of = known(costs, 1 + (int64_t)pictures[v], rows);
-        if (!of) of = known(costs, 0, rows);
-        if (!of) return NULL;
-        memcpy(costs->asked + (size_t)v * (size_t)rows, of, (size_t)rows * sizeof *of);
+        const int32_t k = pictures ? pictures[v] : -1;
+        if (k < 0 || k >= costs->count || costs->pictures[k].rows != rows) return NULL;
+        memcpy(costs->asked + (size_t)v * (size_t)rows, costs->pictures[k].of,
+               (size_t)rows * sizeof *costs->asked);
     }
     return costs->asked;
 }
@@ -50,12 +26,23 @@ const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t v
 void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
                      int32_t tiles) {
     if (picture < 0) return;
-    int64_t *const mean = make_known(costs, 0, rows), *const of =
-                                                          make_known(costs, 1 + (int64_t)picture, rows);
-    for (int32_t row = part.begin; row < part.end && mean && of; row++) {
-        of[row] = pairs[row] + (int64_t)TILE_COST * tiles;
-        mean[row] = mean[row] == 0 ? of[row] : (7 * mean[row] + of[row]) / 8;
+    if (picture >= costs->count) {
+        const int64_t count = 2 * (int64_t)picture + 16;
+        picture_costs *const grown = realloc(costs->pictures, (size_t)count * sizeof *grown);
+        if (!grown) return;
+        memset(grown + costs->count, 0, (size_t)(count - costs->count) * sizeof *grown);
+        costs->pictures = grown, costs->count = count;
     }
+    picture_costs *const of = &costs->pictures[picture];
+    if (of->rows != rows) {
+        free(of->of);
+        of->of = malloc((size_t)rows * sizeof *of->of);
+        of->rows = of->of ? rows : 0;
+        for (int32_t row = 0; row < of->rows; row++)
+            of->of[row] = 1; // until the other parts of the view are told
+    }
+    for (int32_t row = part.begin; row < part.end && of->of; row++)
+        of->of[row] = pairs[row] + (int64_t)TILE_COST * tiles;
 }
 
 // ---- shares
