@@ -227,37 +227,34 @@ training_settings training_settings_default(void) {
 
 bool training_schedule_read(const char *text, training_settings *c, fault *why) {
     density_settings *const d = &c->density;
-    const struct {
-        const char *name;
-        int64_t *steps; // or
-        double *part;
-        double least, most;
-    } fields[] = {
-        {"from", &d->from, NULL, 0, SCHEDULE_MOST},    {"until", &d->until, NULL, 0, SCHEDULE_MOST},
-        {"every", &d->every, NULL, 1, SCHEDULE_MOST},  {"retire", &d->retire_every, NULL, 0, SCHEDULE_MOST},
-        {"average", NULL, &c->average_part, 0, 1},     {"dropout", NULL, &c->dropout, 0, 0.9},
-        {"weights", NULL, &c->weights_left, 1e-6, 1e6}};
-    const size_t count = sizeof fields / sizeof *fields;
-    if (strcmp(text, "auto") == 0) return true;
-    for (const char *at = text;; at++) {
+    const option_spec fields[] = {OPTION("from", &d->from, .maximum = SCHEDULE_MOST),
+                                  OPTION("until", &d->until, .maximum = SCHEDULE_MOST),
+                                  OPTION("every", &d->every, .minimum = 1, .maximum = SCHEDULE_MOST),
+                                  OPTION("retire", &d->retire_every, .maximum = SCHEDULE_MOST),
+                                  OPTION("average", &c->average_part, .maximum = 1),
+                                  OPTION("dropout", &c->dropout, .maximum = 0.9),
+                                  OPTION("weights", &c->weights_left, .minimum = 1e-6, .maximum = 1e6),
+                                  OPTIONS_END};
+    bool more = strcmp(text, "auto") != 0;
+    for (const char *at = text; more; at++) {
         const size_t length = strcspn(at, "=");
-        size_t i = 0;
-        while (i < count && (strncmp(at, fields[i].name, length) != 0 || fields[i].name[length])) i++;
+        const option_spec *to = fields;
+        while (to->kind != OPTION_END && (strncmp(at, to->name, length) != 0 || to->name[length])) to++;
         char *end = (char *)at;
-        const double value = i < count && at[length] ? strtod(at + length + 1, &end) : NAN;
-        if (end == at || (*end && *end != ',') || !(value >= fields[i].least && value <= fields[i].most))
+        const double value = to->kind != OPTION_END && at[length] ? strtod(at + length + 1, &end) : NAN;
+        if (end == at || (*end && *end != ',') || !(value >= to->minimum && value <= to->maximum))
             return fail(
                 why,
                 "--schedule %s: must be auto or a list of NAME=NUMBER, such as from=500,every=100: from, until, "
                 "every, retire in iterations, average up to 1, dropout up to 0.9, weights above 0",
                 text);
-        if (fields[i].steps)
-            *fields[i].steps = (int64_t)value;
+        if (to->kind == OPTION_INT)
+            *(int64_t *)to->value = (int64_t)value;
         else
-            *fields[i].part = value;
-        if (!*end) return true;
-        at = end;
+            *(double *)to->value = value;
+        more = *end, at = end;
     }
+    return true;
 }
 
 training_data training_data_of(const target_view *views, size_t count) {

@@ -137,13 +137,10 @@ static double mean(const double *values, int64_t count) {
 const training_report *trainer_report(trainer *t) {
     training_report *report = &t->report;
     if (!fetch_losses(t) || !look_at_clock(t)) return NULL;
-    const int64_t steps = report->iterations - report->first_iteration + 1, most = steps / 10 + 1,
-                  window = most > 100     ? 100
-                           : most > steps ? steps
-                                          : most;
-    report->loss_window = window;
-    report->first_loss = mean(report->losses, window);
-    report->last_loss = mean(report->losses + steps - window, window);
+    const int64_t steps = report->iterations - report->first_iteration + 1;
+    report->loss_window = (int64_t)fmin(fmin(100, (double)(steps / 10 + 1)), (double)steps);
+    report->first_loss = mean(report->losses, report->loss_window);
+    report->last_loss = mean(report->losses + steps - report->loss_window, report->loss_window);
     report->seconds = now_of(t) - t->started;
     if (t->settings->budget > 0) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
