@@ -129,9 +129,9 @@ typedef struct ranks_plan {
 typedef bool (*ranks_body)(ranks *group, void *context);
 
 // Runs the body in all ranks of this process, in a thread each, and returns when all have ended. False: the failure that
-// ranks_error or plan->prepare gave. All ranks of a process share `context`. A rank that has not ended 8 s (or timeout_s, if that is less)
-// after the first failure ends the process: the failure goes to stderr as "PROGRAM: rank N: text", and the exit code is 1,
-// without exit handlers. RANKS_LAUNCHED: rank 0 listens at place->port until all ranks have come; a rank whose process
+// ranks_error or plan->prepare gave. All ranks of a process share `context`. min(8 s, timeout_s) after the first failure a rank
+// that has not ended ends the process without exit handlers: stderr gets "PROGRAM: rank N: text", the exit code is 1.
+// RANKS_LAUNCHED: rank 0 listens at place->port until all ranks have come; a rank whose process
 // ends makes NCCL fail on the others, or they wait for it in vain.
 // A failure of the device that would end the program (device.h) is a failure of the rank whose thread it happens in.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);

@@ -16,8 +16,8 @@ static int64_t limit_reached(const density_settings *settings) {
 // The part of the Gaussians that a method with a limit adds each time, as published (Kheradmand et al. 2024).
 static const float growth = 0.05f;
 
-// The number of Gaussians after a step in which a method with a limit acts. Grows by that part. Grows faster where that would not reach the limit after three quarters, so that a run that
-// starts from few points has time for detail too.
+// Returns the number of Gaussians after a step in which a method with a limit acts: more by that part, or by the factor that
+// reaches the limit after three quarters, whichever is larger. So a run from few points has time for detail.
 static int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
     const double most = (double)settings->most_gaussians, now = (double)existing;
     if (existing == 0 || existing >= settings->most_gaussians) return existing;

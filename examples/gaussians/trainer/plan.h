@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The plan of a run: what the recipe is where nobody says otherwise, the settings that it becomes with a user's choices and
-// the data, and what these make of each step.
+// The plan of a run: defaults, the settings that follow from them, a user's choices and the data, and what these make of each
+// step.
 #pragma once
 
 #include "cli/command_line.h"
@@ -23,8 +23,8 @@ enum {
         LOSS_TERM_COUNT
 };
 
-// ---- density control: when Gaussians are added, moved, removed and retired while training runs, and how the result reaches the
-// training state. A method is a row of the table in density.c; the kernels are libdistwar_gs's
+// ---- density control adds, moves, removes and retires Gaussians while training runs. A method is a row of the table in
+// density.c; the kernels are libdistwar_gs's
 
 typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
@@ -180,31 +180,29 @@ gs_adam_rates published_rates(double extent, double sh_rate);
 // highlights, and a fast rate then learns what is true of one view alone; a long run learns them at any rate.
 double default_sh_rate(size_t views);
 double default_last_sh_rate(double first, int64_t iterations);
-// What multiplies all rates, 0.3 to 1: few views that are seen more often come to fit what is true of them alone
-// (relief23 after 30,000 iterations 18.95 dB, 17.98 without; fern pays 0.2). From 40 views on 1.
+// The factor of all rates, 0.3 to 1, from 40 views on 1. In a long run few views come to fit what is true of them alone:
+// relief23 has 18.95 dB after 30,000 iterations, 17.98 without the factor; fern pays 0.2 dB.
 double default_rate_part(size_t views, int64_t iterations);
-// Part of the Gaussians that the last step leaves out. It keeps Gaussians from fitting single views where a view is
-// seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2 (fern 0.16 dB).
-// Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
+// The part of the Gaussians that the last step leaves out, so that they do not fit single views: 0 up to 4 views^2 iterations,
+// 0.2 from 16 views^2 on (fern gains 0.16 dB). Iterations beyond 30,000 do not count: a hundred views are better without it.
 double default_dropout(size_t views, int64_t iterations);
 // The limit of Gaussians under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train
 // them; more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
 // 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
 int64_t default_limit_of_budget(int64_t pixels, size_t views, double steps);
-// density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
-// use.
+// density_settings.retired: gains 0.29 dB on knot, 0.10 on bonsai. 0 below 20 views, which a scene overfits.
 double default_retired(size_t views);
-// Whether photographs are given gains, which they keep where these differ (gradient.c): two would halve any difference.
+// Whether photographs are given gains (gradient.c): two photographs would halve any difference.
 bool default_exposures(size_t views);
 // How many views --validate auto sets apart: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
 // ended at a third of its way, 0.7 dB below the other.
 size_t default_validation(size_t views);
 
-// ranks: GPUs that share a step's views out. Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
-// steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
-// GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
-// 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
+// Views of a step: as many as fill a GPU with 2.5 million pixels, at most 4 and a quarter of all. Steps of 4 cost fern's 17
+// views 0.06 dB and knot's 100 views 0.21 dB; bonsai takes 3.07 s, and 4.24 s with one view a step. `ranks` GPUs take as many
+// each where 3,500 steps are left, and one each at least: bonsai by two H200, 30,000: 9.6 s with 8 views, 11.4 s with 4,
+// 34.01 dB with both.
 int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
 // of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four

@@ -45,8 +45,8 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-// If one is due and, under a budget, this one and later ones would not take over a quarter of the time left. small: whether
-// small views show what contributes.
+// Retires Gaussians if that is due; under a budget not where this time and the later ones would take over a quarter of the time
+// left. small: scores by small views.
 static bool retire(trainer *t, bool small) {
     const training_settings *settings = t->settings;
     const run_place *const place = &t->state->place;
@@ -78,8 +78,7 @@ bool trainer_is_over(const trainer *t) {
     return place_is_over(&t->state->place, t->settings, &then);
 }
 
-// --check-finite: does nothing without it; else looks at what the call `by` has written, and fails where a number is not
-// finite. Waits for the device.
+// With --check-finite: fails where the call `by` has written a number that is not finite. Waits for the device.
 static bool are_finite(trainer *t, const char *by, const gs_gaussians *vectors) {
     static const char *const names[GS_ARRAYS] = {"mean of Gaussian", "log scales of Gaussian",
                                                  "quaternion of Gaussian", "opacity logit of Gaussian",
@@ -236,8 +235,8 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
     return true;
 }
 
-// Under a budget that begins with a run of the usual length: whether the next step trains on validation views, so that now a longer run
-// can be compared with that.
+// Whether the next step trains on validation views, under a budget that begins with a run of the usual length: the last moment
+// at which a longer run can be compared with it.
 static bool is_last_look(const trainer *t) {
     return t->state->place.first_run > 0 &&
            progress_at(t->settings, t->state->place.at + 1) >= t->settings->validation_until;

@@ -115,9 +115,8 @@ extern const training_way alone_way; // one GPU
 
 enum { SCHEDULE_MOST = 1000000000 }; // views and seconds of a place
 
-// Where a run is: the one clock, saved whole, the same on all ranks. place.c moves it, but for `ended` (trainer.c) and
-// scenes (distillation.c). The schedules of rates, resolutions, harmonics and density control go by `at`: without a budget
-// of time a step of theirs is a view.
+// Where a run is: the one clock, saved whole, the same on all ranks. place_advance moves it; trainer.c sets `ended`,
+// distillation.c the scenes. All schedules go by `at`: without a budget a step of theirs is a view.
 typedef struct run_place {
     int64_t views;      // seen by all ranks together, of all scenes
     int64_t steps;      // of Adam, on the Gaussians that are trained now
@@ -137,9 +136,8 @@ typedef struct run_place {
     int64_t began; // views before the scene that is trained
 } run_place;
 
-// Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
-// so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
-// the data.
+// Which gains are 1 in the mean: at first those of all views. Where gains of neighbours are alike, by place or in the order of
+// the data, the scene shows what they have in common, and then those of each group are.
 typedef enum exposure_rule {
     EXPOSURE_FIRST,
     EXPOSURE_TOGETHER,

@@ -196,8 +196,8 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
 
 // ---- rows that become copies of others
 
-// gs_refill. For its time this takes 20 or 32 bytes per Gaussian of all ranks on each, which is less than parts_grow takes on each
-// of up to 14 ranks, and the parameters of each copy.
+// gs_refill. Meanwhile each rank holds 20 or 32 bytes for every Gaussian of all ranks, less than parts_grow takes with up to 14
+// ranks, and the parameters of each copy.
 static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
     parts *const s = state->kept;
     ranks *const group = state->group;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Each of several ranks has the whole scene and all pictures. A rank renders some of the views of a step, all in one launch. The
-// moments of all views then come to all ranks, which do the rest of the step alike: the same numbers go in, and no sum in
-// there depends on an order. What a rank decides from sums that do is shared: losses, scores.
+// Each of several ranks has the whole scene and all pictures. A rank renders some of a step's views in one launch. The moments
+// of all views then come to all ranks, which do the rest of the step alike: the same numbers go in, and no sum depends on an
+// order. Sums that do depend on one, losses and scores, are shared.
 #include "device.h"
 #include "ways.h"
 #include "trainer.h"
