@@ -69,11 +69,12 @@ static void guard_end(guard *g) {
 // ---- open and close
 
 distwar_train_settings distwar_train_defaults(void) {
+    const training_settings s = training_settings_default();
     return (distwar_train_settings){.iterations = DEFAULT_ITERATIONS,
-                                    .sh_degree = GS_MAX_SH_DEGREE,
-                                    .exposure = true,
-                                    .validate = -1,
-                                    .teachers = TEACHERS_MOST};
+                                    .sh_degree = (int32_t)s.sh_degree,
+                                    .exposure = s.exposure,
+                                    .validate = s.validate,
+                                    .teachers = s.teachers};
 }
 
 const char *distwar_train_term(int term) {
