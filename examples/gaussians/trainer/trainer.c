@@ -337,16 +337,15 @@ static bool may_step_at_once(const trainer *t, const step_views *of) {
            !t->settings->check_finite && !density_adds_to_gradient(&t->settings->density, of->at);
 }
 
-// *small: whether it has small views.
-static bool take_step(trainer *t, bool *small) {
+bool trainer_step(trainer *t) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
     const training_settings *const settings = t->settings;
     stage_clock *const clock = t->one.f.clock;
     // Plan.
-    *small = place->at + 1 <= resolution_small_until(&settings->resolutions, settings->iterations);
+    const bool small = place->at + 1 <= resolution_small_until(&settings->resolutions, settings->iterations);
     exposures_settle(t);
-    step_views of = choose_views(t, *small);
+    step_views of = choose_views(t, small);
     distillation_choose(t, &of);
     place_advance(place, &t->pace, &t->fitted,
                   &(place_step){of.count, training_state_count(state), seconds_of(t),
@@ -383,7 +382,7 @@ static bool take_step(trainer *t, bool *small) {
     t->report.step_views = of.count;
     // Density, average.
     density_sum(&control);
-    if (!retire(t, *small) || !density_after_adam(&control)) return false;
+    if (!retire(t, small) || !density_after_adam(&control)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, place->before, place->at)) {
         parameter_average *const a = &state->average;
@@ -391,13 +390,10 @@ static bool take_step(trainer *t, bool *small) {
         if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
         GS_CHECK(gs_average(&a->average, now, ++a->samples, NULL));
     }
-    return t->waiting < WAITING || fetch_losses(t);
-}
-
-bool trainer_step(trainer *t) {
-    bool small;
-    return take_step(t, &small) &&
-           (!validation_is_due(t) || (fetch_losses(t) && validation_look(t, small))) && distillation_next(t);
+    // Observe: losses, whether training is over, which scene is next.
+    const bool looks = validation_is_due(t);
+    return ((t->waiting < WAITING && !looks) || fetch_losses(t)) && (!looks || validation_look(t, small)) &&
+           distillation_next(t);
 }
 
 // ---- open and close
