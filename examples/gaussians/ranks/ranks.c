@@ -161,17 +161,6 @@ bool ranks_barrier(ranks *group, gs_stream stream) {
     return group->count == 1 ? ranks_wait(group, stream) : ranks_tell_all(group, 0, of_all, stream);
 }
 
-bool ranks_sum(ranks *group, double *values, size_t count) {
-    if (group->count == 1) return true;
-    double *const memory = device_allocate(count * sizeof *values);
-    device_upload(memory, values, count * sizeof *values);
-    const ranks_reduction sum = {memory, (int64_t)count, RANKS_DOUBLE, RANKS_SUM};
-    const bool done = ranks_all_reduce(group, &sum, NULL) && ranks_wait(group, NULL);
-    if (done) device_download(values, memory, count * sizeof *values);
-    device_free(memory);
-    return done;
-}
-
 // ---- a group of one ----
 
 typedef struct lone_rank {

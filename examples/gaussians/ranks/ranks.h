@@ -76,9 +76,6 @@ typedef struct ranks_reduction {
 } ranks_reduction;
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream);
 
-// Host: adds up values[count] of all ranks, in place. Waits.
-bool ranks_sum(ranks *group, double *values, size_t count);
-
 // Waits until the streams of all ranks have done their work.
 bool ranks_barrier(ranks *group, gs_stream stream);
 

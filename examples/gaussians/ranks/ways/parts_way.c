@@ -284,33 +284,26 @@ static bool render(const training_state *state, const shown_views *shown, size_t
            ranks_wait(state->group, NULL);
 }
 
-// Ranks take turns to measure the images. The numbers are those of one GPU.
+// All ranks measure all images. The numbers are those of one GPU.
 static bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
                           quality *mean, quality *each) {
-    ranks *const group = state->group;
     frame f = {0};
     double *const result = device_allocate(3 * sizeof *result);
-    quality *const all = calloc(count + 1, sizeof *all);
-    quality sum = {0, 0};
-    bool done = all || ranks_fail(group, "no memory for the quality of %zu views", count);
+    quality sum = {0, 0}, one;
+    bool done = true;
     fault why;
     for (size_t i = 0; i < count && done; i++) {
         picture_cache_next_step(shown->pictures);
-        done = render(state, shown, first + i, &f);
-        if (done && i % (size_t)ranks_count(group) == (size_t)ranks_own(group))
-            done =
-                quality_of_frame(&f, picture_cache_view(shown->pictures, first + i), result, &all[i], &why) ||
-                ranks_fail_with(group, &why);
-    }
-    done = done && ranks_sum(group, (double *)all, sizeof *all / sizeof(double) * count);
-    for (size_t i = 0; i < count && done; i++) {
-        if (each) each[i] = all[i];
-        sum.psnr += all[i].psnr, sum.ssim += all[i].ssim;
+        done = render(state, shown, first + i, &f) &&
+               (quality_of_frame(&f, picture_cache_view(shown->pictures, first + i), result, &one, &why) ||
+                ranks_fail_with(state->group, &why));
+        if (!done) break;
+        if (each) each[i] = one;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
     }
     *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
     device_free(result);
     frame_close(&f);
-    free(all);
     return done;
 }
 
