@@ -10,20 +10,6 @@ bool training_passed(int64_t iteration, int64_t views, int64_t every) {
     return iteration / every > (iteration - views) / every;
 }
 
-int64_t schedule_step(const run_place *place) {
-    return place->before < place->at ? place->before + 1 : place->at;
-}
-
-bool place_is_possible(const run_place *place) {
-    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
-           place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
-           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= place->views && place->first_run >= 0 &&
-           place->first_run <= SCHEDULE_MOST && place->first_seconds >= 0 &&
-           place->first_seconds <= place->seconds && isfinite(place->validation_loss) &&
-           (place->length > 0 || place->ended > 0 || place->first_run > 0 || place->at == place->views);
-}
-
 int64_t scheduled_early_views(const run_place *place) {
     return place->ended + (place->ended + 2) / 3;
 }

@@ -2,6 +2,7 @@
 #include "training_state.h"
 #include "arrays.h"
 #include "scene.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,4 +185,18 @@ void training_state_close(training_state *state) {
     free(state->pose);
     if (state->kept) state->way->close(state->kept);
     *state = (training_state){0};
+}
+
+int64_t schedule_step(const run_place *place) {
+    return place->before < place->at ? place->before + 1 : place->at;
+}
+
+bool place_is_possible(const run_place *place) {
+    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
+           place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
+           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
+           place->ended >= 0 && place->ended <= place->views && place->first_run >= 0 &&
+           place->first_run <= SCHEDULE_MOST && place->first_seconds >= 0 &&
+           place->first_seconds <= place->seconds && isfinite(place->validation_loss) &&
+           (place->length > 0 || place->ended > 0 || place->first_run > 0 || place->at == place->views);
 }
