@@ -68,7 +68,6 @@ typedef struct scored_views {
 typedef struct shown_views {
     const target_view *views; // all; on the device unless there are `pictures`
     picture_cache *pictures;  // of all views, or NULL
-    distwar_policy policy;
     float background[GS_CHANNELS];
 } shown_views;
 

@@ -475,8 +475,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
     const training_place place = {r->group, run->way};
-    r->shown = (shown_views){
-        .views = run->split.views, .pictures = r->cached ? &r->cache : NULL, .policy = run->settings.policy};
+    r->shown = (shown_views){.views = run->split.views, .pictures = r->cached ? &r->cache : NULL};
     memcpy(r->shown.background, run->options->recipe.background, sizeof r->shown.background);
     return (run->options->resume ? resume(run, &place, why) : start(r, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);

@@ -273,7 +273,6 @@ static bool render(const training_state *state, const shown_views *shown, size_t
                         .sh_degree_used = state->gaussians.sh_degree,
                         .views = 1,
                         .cameras = camera,
-                        .policy = shown->policy,
                         .loss = keep_rows,
                         .context = color};
     const ranks_reduction sum = {color, values, RANKS_FLOAT, RANKS_SUM};
