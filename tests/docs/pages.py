@@ -48,7 +48,6 @@ NEEDS = {
     "pip": lambda: os.environ.get("VIRTUAL_ENV") and works("python3 -m pip --version"),
     "ffmpeg": lambda: works("command -v ffmpeg"),
     "server": lambda: works("/sbin/ldconfig -p | grep libmicrohttpd.so"),
-    "webp": lambda: works("/sbin/ldconfig -p | grep libwebp.so"),
 }
 BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Python.Train")
 # Several hosts; what changes the system; files of the reader's; hours on a GPU.

@@ -8,9 +8,9 @@ echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer,
     echo "fuzz: skipped: clang with libFuzzer is not installed (Debian: clang, libclang-rt-dev)"
     exit 0
 }
-cmake --preset fuzz >build/fuzz.log && cmake --build build/fuzz --target fuzz fuzz_seeds >>build/fuzz.log || { tail build/fuzz.log; exit 1; }
+cmake --preset fuzz >build/fuzz.log && cmake --build build/fuzz --target fuzz fuzz_runs >>build/fuzz.log || { tail build/fuzz.log; exit 1; }
 [ -d build/fuzz/found ] || { mkdir -p build/fuzz/found && tar -xzf tests/fuzz/corpus.tar.gz -C build/fuzz/found; } || exit 1
-build/fuzz/bin/fuzz_seeds build/fuzz/found || exit 1
+build/fuzz/bin/fuzz_runs build/fuzz/found || exit 1
 targets=$(sed -n 's/^    X(\([a-z_]*\),.*/\1/p' tests/fuzz/targets.h)
 each=$(($1 / $(echo "$targets" | wc -l)))
 status=0

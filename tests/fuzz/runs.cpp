@@ -2,8 +2,12 @@
 // fuzz_runs SEEDS TARGET RUNS: the target on its seeds and on RUNS changed ones, the same each time. For compilers without
 // libFuzzer. The last input stays in SEEDS/TARGET.last while it is used, so that a crash can be repeated with
 //   fuzz_runs SEEDS TARGET SEEDS/TARGET.last
+// fuzz_runs SEEDS: writes SEEDS/checkpoint/N, checkpoints of this version. Inputs of all other targets, whose formats stay,
+// are in corpus.tar.gz.
 #include "targets.h"
 #include "files.h"
+#include "frame.h"
+#include "scene.h"
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -33,38 +37,29 @@ uint64_t extreme() {
 }
 
 void change(std::string &bytes, const std::string &other) {
-    const size_t at = place_in(bytes), rest = bytes.size() - at, length = std::min(rest, below(16));
-    size_t begin, end;
-    static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"",
-                                        "]",  "{", "\n",    " "};
-    const uint64_t value = extreme();
-    switch (below(9)) {
+    const size_t at = place_in(bytes), rest = bytes.size() - at;
+    static const char *const words[] = {"-1", "0", "1e999", "nan", "\"", "]", "{", "\n"};
+    const uint64_t value = below(3) ? extreme() : random_bits();
+    const size_t begin = std::min(bytes.find_first_of("0123456789", at), bytes.size()),
+                 end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
+    switch (below(6)) {
     case 0:
-        if (rest) bytes[at] = char(below(2) ? below(256) : bytes[at] ^ 1 << below(8));
+        if (rest) bytes[at] = char(bytes[at] ^ 1 << below(8));
         break;
     case 1:
-        if (rest) memcpy(&bytes[at], &value, std::min(rest, size_t(1) << below(4)));
+        memcpy(bytes.data() + at, &value, std::min(rest, size_t(1) << below(4)));
         break;
     case 2:
-        bytes.erase(at, length);
-        break;
-    case 3:
-        bytes.insert(at, bytes.substr(below(bytes.size()), below(16)));
-        break;
-    case 4:
         bytes.insert(at, words[below(std::size(words))]);
         break;
-    case 5:
+    case 3:
         if (below(4) == 0) bytes.resize(at);
         break;
-    case 6:
-    case 7: // another number in place of the next decimal one
-        begin = std::min(bytes.find_first_of("0123456789", at), bytes.size());
-        end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
-        bytes.replace(begin, end - begin, std::to_string(below(2) ? below(70) : value));
+    case 4: // another number in place of the next decimal one
+        bytes.replace(begin, end - begin, std::to_string(below(2) ? value % 70 : value));
         break;
-    default:
-        bytes.replace(at, length, other.substr(std::min(at, other.size()), length));
+    default: // erases, inserts or replaces
+        bytes.replace(at, below(2) * below(16), other.substr(below(other.size()), below(2) * below(16)));
     }
 }
 
@@ -72,11 +67,40 @@ void use(const fuzz_target *target, const std::string &bytes) {
     fuzz_use(target, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
 }
 
+bool write_checkpoints(const std::string &folder, fault *why) {
+    bool done = true;
+    std::filesystem::create_directories(folder);
+    for (const int64_t views : {0, 2}) {
+        ranks *const alone = ranks_alone_open();
+        training_state state = {};
+        gs_gaussians zeros;
+        done = done && scene_open(&zeros, 2, 1, why);
+        if (!done) break;
+        training_state_open(&state, alone, &zeros);
+        scene_close(&zeros);
+        if (views > 0) { // one of two teachers is complete
+            training_state_open_exposures(&state, views);
+            state.place.views = 9, state.place.steps = 3, state.place.ended = 2;
+            state.average = {2, device_gaussians_open(2, 1)};
+            state.place.scene = 1, state.place.scenes = 2;
+            state.distillation.teacher[0] = device_gaussians_open(3, 1);
+            done = training_state_open_poses(&state, size_t(views), why) &&
+                   scene_open(&state.distillation.start, 1, 1, why);
+        }
+        done = done && checkpoint_write((folder + std::to_string(views)).c_str(), &fuzz_key, &state, why);
+        training_state_close(&state);
+        ranks_alone_close(alone);
+    }
+    return done;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+    fault why = {};
+    if (argc == 2 && write_checkpoints(argv[1] + std::string("/checkpoint/"), &why)) return 0;
     const fuzz_target *const target = argc == 4 ? fuzz_find(argv[2]) : nullptr;
-    if (!target) return fprintf(stderr, "usage: fuzz_runs SEEDS TARGET RUNS\n"), 2;
+    if (!target) return fprintf(stderr, "fuzz_runs SEEDS [TARGET RUNS]: %s\n", why.text), 2;
     const std::string last = std::string(argv[1]) + "/" + argv[2] + ".last";
     if (std::filesystem::exists(argv[3])) return use(target, read_bytes(argv[3])), 0;
     std::set<std::string> sorted;

@@ -3,9 +3,6 @@
 #include "dataset.h"
 #include "images/image.h"
 #include "scene.h"
-#include "checkpoint.h"
-#include "transforms.h"
-#include "fuzz_key.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,25 +98,14 @@ static void use_plane(const char *folder, const char *path) {
 
 // ---- cameras
 
-static void use_colmap(const char *folder, const char *path) {
+static void use_cameras(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
-    reconstruction model;
-    if (accepted(colmap_load(folder, true, &model, &why), &why)) {
-        accepted(reconstruction_settle(&model, folder, true, &why), &why);
-        reconstruction_close(&model);
-    }
+    const dataset_options options = {.downscale = 1, .wanted = dataset_no_picture, .with_tracks = true};
+    dataset data;
+    if (accepted(dataset_load(folder, &options, &data, &why), &why)) dataset_close(&data);
 }
 
-static void use_transforms(const char *folder, const char *path) {
-    (void)path;
-    fault why = {""};
-    reconstruction model;
-    if (accepted(transforms_load(folder, &model, &why), &why)) {
-        accepted(reconstruction_settle(&model, folder, false, &why), &why);
-        reconstruction_close(&model);
-    }
-}
 static void use_dataset(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
@@ -190,10 +176,6 @@ static void mend_sog(uint8_t *bytes,
 static const fuzz_target targets[] = {FUZZ_TARGETS(X)};
 #undef X
 
-const fuzz_target *fuzz_all(size_t *count) {
-    *count = sizeof targets / sizeof *targets;
-    return targets;
-}
 const fuzz_target *fuzz_find(const char *name) {
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (strcmp(targets[i].name, name) == 0) return &targets[i];

@@ -2,8 +2,7 @@
 // What is fuzzed. To add a target: a line here, a function in targets.c, inputs in corpus.tar.gz.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "checkpoint.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,13 +21,16 @@ extern "C" {
     X(points, use_points, NULL, "points.ply")                                                                \
     X(picture, use_picture, mend_picture, "a.png")                                                           \
     X(plane, use_plane, mend_picture, "a.pfm")                                                               \
-    X(colmap_binary, use_colmap, NULL, "cameras.bin images.bin points3D.bin")                                \
-    X(colmap_text, use_colmap, NULL, "cameras.txt images.txt points3D.txt")                                  \
-    X(transforms, use_transforms, NULL, "transforms.json points.ply")                                        \
+    X(colmap_binary, use_cameras, NULL, "cameras.bin images.bin points3D.bin")                               \
+    X(colmap_text, use_cameras, NULL, "cameras.txt images.txt points3D.txt")                                 \
+    X(transforms, use_cameras, NULL, "transforms.json points.ply")                                           \
     X(dataset, use_dataset, NULL, "transforms.json a.png a_mask.png depth/a.png")                            \
     X(checkpoint, use_checkpoint, mend_checkpoint, "a.checkpoint a.checkpoint.a0")
 
 #define FUZZ_DIVISION "\n%%\n"
+
+// Of the checkpoints that runs.cpp writes.
+static const checkpoint_key fuzz_key = {"--seed 3\n", 0x12345678, "--seed 0\n"};
 
 typedef struct fuzz_target {
     const char *name, *files;
@@ -39,7 +41,6 @@ typedef struct fuzz_target {
 } fuzz_target;
 
 const fuzz_target *fuzz_find(const char *name); // NULL: there is none
-const fuzz_target *fuzz_all(size_t *count);
 // Writes the files of an input to a folder of this process in memory, and uses them.
 void fuzz_use(const fuzz_target *target, const uint8_t *bytes, size_t size);
 

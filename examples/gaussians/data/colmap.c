@@ -190,7 +190,7 @@ static bool turn_quaternion(const double q[4], double matrix[9]) {
     return true;
 }
 
-// To its zero, or to the end of the line, so it may hold spaces.
+// A name ends at a zero byte, in text at the end of the line. It may hold spaces.
 static bool read_name(source *s, char name[MAX_NAME]) {
     const record_place begin = {s->file->path, "byte", s->file->offset};
     if (!s->binary) {

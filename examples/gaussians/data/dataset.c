@@ -64,7 +64,9 @@ static bool complete_camera(bool undistort, const int size[2], dataset_view *vie
     if (view->resized && !lens_resize(&view->optics, size[0], size[1]))
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d%s", size[0], size[1],
                     of_file.width, of_file.height,
-                    turned ? "; turn its pixels, as EXIF orientations are not applied" : "");
+                    turned
+                        ? ": swap the camera's sides, or turn the pixels (EXIF orientations are not applied)"
+                        : "");
     view->camera = lens_camera(&view->optics, undistort);
     for (int k = 0; k < 9; k++) view->camera.rotation[k] = (float)view->rotation[k];
     for (int k = 0; k < 3; k++) view->camera.translation[k] = (float)view->translation[k];
@@ -143,8 +145,8 @@ static bool resample(const dataset_view *view, int factor, photograph *p, fault 
     const lens *const optics = &view->optics;
     const bool bent = view->camera.model == GS_PINHOLE && !lens_is_ideal(optics);
     bool done = true;
-    // First undistorted, then made smaller, so that the means of blocks are of straight pixels. What was is let go at
-    // once: photographs are large, and each core has one.
+    // First undistorted, then made smaller, so that the means of blocks are of straight pixels. The step before is freed
+    // at once: photographs are large, and each core has one.
     for (int small = !bent; small < (factor > 1 ? 2 : 1) && done; small++) {
         photograph next = {.picture = {0}};
         if (p->picture.pixels)
@@ -160,7 +162,7 @@ static bool resample(const dataset_view *view, int factor, photograph *p, fault 
     return done;
 }
 
-// Keeps a map as bytes: 0 where it is not known, else its value, or `known` if that is not 0.
+// Keeps a map as bytes: 0 for NaN, else `known`, or the value where `known` is 0.
 static bool keep_map(picture_store *store, const plane *map, uint8_t known, uint8_t **out, fault *why) {
     const size_t size = map->values ? plane_size(map) : 0;
     if (size == 0) return true;
@@ -226,57 +228,51 @@ static bool read_all(loading *work, fault *why) {
 
 // ---- loading
 
-// Reads the picture and its mask, separates its alpha, completes the camera by its size, resamples all by that, and keeps
-// what is left in the store, where it may lie in a file.
-static bool load_parts(loading *work, dataset_view *view, const char *path, photograph *p, fault *why) {
-    char mask[PATH_ROOM];
+// Makes of a picture and its mask what training takes: separates alpha, completes the camera by the picture's size,
+// resamples all by that, and keeps what is left in the store, where it may lie in a file.
+static bool take_parts(const loading *work, dataset_view *view, photograph *p, fault *why) {
     const dataset_options *const options = work->options;
     picture_store *const store = &work->data->store;
     image *const picture = &p->picture;
-    fault reason;
-    if (!image_read(path, picture, why)) return false;
-    if (view->mask_path && (!path_join(mask, work->folder, view->mask_path, why) ||
-                            !read_mask(mask, picture, &p->map[MASK], &view->mask_resized, why)))
-        return false;
+    const plane *const mask = &p->map[MASK];
     const int size[2] = {picture->width, picture->height};
     view->mended = picture->mended;
     view->transparent = picture->channels == 4 && !options->mask_from_alpha;
     if (picture->channels != 4 && options->mask_from_alpha)
-        return fail(why, "%s: has no alpha channel to make a mask of", path);
-    if (picture->channels == 4 && !separate_alpha(options, p, why)) return false;
-    if (!complete_camera(options->undistort, size, view, &reason) ||
-        !resample(view, options->downscale, p, &reason))
-        return fail(why, "%s: %s", path, reason.text);
-    bool counts = !p->map[MASK].values;
-    for (size_t i = 0; !counts && i < plane_size(&p->map[MASK]); i++) counts = !isnan(p->map[MASK].values[i]);
-    if (!counts) return fail(why, "%s: its mask leaves no pixel that counts", path);
+        return fail(why, "has no alpha channel to make a mask of");
+    if ((picture->channels == 4 && !separate_alpha(options, p, why)) ||
+        !complete_camera(options->undistort, size, view, why) || !resample(view, options->downscale, p, why))
+        return false;
+    bool counts = !mask->values;
+    for (size_t i = 0; !counts && i < plane_size(mask); i++) counts = !isnan(mask->values[i]);
+    if (!counts) return fail(why, "its mask leaves no pixel that counts");
+    const size_t bytes = GS_CHANNELS * (size_t)picture->width * (size_t)picture->height;
     view->picture = *picture;
-    view->picture.pixels = picture_store_keep(
-        store, picture->pixels, GS_CHANNELS * (size_t)picture->width * (size_t)picture->height, &reason);
-    if (!view->picture.pixels) return fail(why, "%s: %s", path, reason.text);
+    view->picture.pixels = picture_store_keep(store, picture->pixels, bytes, why);
+    if (!view->picture.pixels) return false;
     picture->pixels = NULL;
-    return (keep_map(store, &p->map[ALPHA], 0, &view->alpha, &reason) &&
-            keep_map(store, &p->map[MASK], 255, &view->mask, &reason)) ||
-           fail(why, "%s: %s", path, reason.text);
+    return keep_map(store, &p->map[ALPHA], 0, &view->alpha, why) &&
+           keep_map(store, mask, 255, &view->mask, why);
 }
 
 static bool load_view(loading *work, size_t i, fault *why) {
     const dataset_options *const options = work->options;
     dataset_view *const view = &work->data->views[i];
+    const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
     int size[2] = {view->optics.width, view->optics.height};
-    char path[PATH_ROOM];
+    const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
+    char path[PATH_ROOM], mask[PATH_ROOM];
     photograph p = {.picture = {0}};
     fault reason;
-    bool done = path_join(path, work->pictures, view->name, why);
-    if (!options->wanted || options->wanted(i, view->name, options->context)) {
-        done = done && load_parts(work, view, path, &p, why);
-    } else {
-        const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
-        done = done && (!open || image_read(path, &p.picture, why));
-        if (open) size[0] = p.picture.width, size[1] = p.picture.height;
-        done = done && (complete_camera(options->undistort, size, view, &reason) ||
-                        fail(why, "%s: %s", open ? path : view->name, reason.text));
-    }
+    bool done = path_join(path, work->pictures, view->name, why) &&
+                (!(wanted || open) || image_read(path, &p.picture, why));
+    if (done && wanted && view->mask_path)
+        done = path_join(mask, work->folder, view->mask_path, why) &&
+               read_mask(mask, &p.picture, &p.map[MASK], &view->mask_resized, why);
+    if (open) size[0] = p.picture.width, size[1] = p.picture.height;
+    done = done && ((wanted ? take_parts(work, view, &p, &reason)
+                            : complete_camera(options->undistort, size, view, &reason)) ||
+                    fail(why, "%s: %s", path, reason.text));
     if (done) dataset_downscale_camera(&view->camera, options->downscale);
     photograph_close(&p);
     return done;
@@ -440,12 +436,8 @@ static bool load_map(loading *work, size_t i, fault *why) {
     plane *const map = &p.map[DEPTH];
     if (!is_asked(view, work->of)) return true;
     if (!picture_file_find(work->folder, view->name, depth_suffixes, path)) {
-        const char *const name = view->name, *const dot = strrchr(name, '.');
-        const int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
-        return fail(why,
-                    "%s: has no depth map of the picture %s, neither %s.png nor %.*s.png nor %s.pfm nor "
-                    "%.*s.pfm",
-                    work->folder, name, name, stem, name, name, stem, name);
+        return fail(why, "%s: has no depth map of the picture %s, a PNG or PFM named after it or its stem",
+                    work->folder, view->name);
     }
     if (!plane_read(path, map, why)) return false;
     fault wrong;

@@ -7,10 +7,11 @@
 #include <string.h>
 
 const lens_parameter lens_parameters[LENS_PARAMETERS] = {
-    {"fx", offsetof(lens, fx), false}, {"fy", offsetof(lens, fy), false}, {"cx", offsetof(lens, cx), false},
-    {"cy", offsetof(lens, cy), false}, {"k1", offsetof(lens, k1), true},  {"k2", offsetof(lens, k2), true},
-    {"p1", offsetof(lens, p1), true},  {"p2", offsetof(lens, p2), true},  {"k3", offsetof(lens, k3), true},
-    {"k4", offsetof(lens, k4), true},
+    {"fx", "fl_x", offsetof(lens, fx), false}, {"fy", "fl_y", offsetof(lens, fy), false},
+    {"cx", "cx", offsetof(lens, cx), false},   {"cy", "cy", offsetof(lens, cy), false},
+    {"k1", "k1", offsetof(lens, k1), true},    {"k2", "k2", offsetof(lens, k2), true},
+    {"p1", "p1", offsetof(lens, p1), true},    {"p2", "p2", offsetof(lens, p2), true},
+    {"k3", "k3", offsetof(lens, k3), true},    {"k4", "k4", offsetof(lens, k4), true},
 };
 
 double *lens_value(const lens *optics, const lens_parameter *parameter) {
@@ -140,17 +141,13 @@ bool lens_resize(lens *optics, int width, int height) {
     return true;
 }
 
-gs_camera lens_pinhole(const lens *optics) {
-    return (gs_camera){.width = optics->width,
-                       .height = optics->height,
-                       .fx = (float)optics->fx,
-                       .fy = (float)optics->fy,
-                       .cx = (float)optics->cx,
-                       .cy = (float)optics->cy};
-}
-
 gs_camera lens_camera(const lens *optics, bool undistort) {
-    gs_camera camera = lens_pinhole(optics);
+    gs_camera camera = {.width = optics->width,
+                        .height = optics->height,
+                        .fx = (float)optics->fx,
+                        .fy = (float)optics->fy,
+                        .cx = (float)optics->cx,
+                        .cy = (float)optics->cy};
     if (!optics->fisheye || undistort) return camera;
     camera.model = GS_FISHEYE;
     fisheye_distortion(optics, camera.distortion);

@@ -27,8 +27,8 @@ typedef struct lens {
 
 // The numbers of a lens by the names that files use.
 typedef struct lens_parameter {
-    const char *name; // "k1"
-    size_t offset;    // in a lens
+    const char *name, *key; // in lens_model.parameters: "fx"; in transforms.json: "fl_x"
+    size_t offset;          // in a lens
     bool distortion;
 } lens_parameter;
 
@@ -61,12 +61,10 @@ void lens_model_list(char text[160]);
 bool lens_check(const lens *optics, fault *why);
 // Replaces all open values by what follows from the picture's size. Each side: 1..GS_MAX_SIZE.
 void lens_complete(lens *optics, int width, int height);
-// Fits a complete lens to a picture that was made smaller or larger in both directions alike, to a pixel. False: the
-// picture is no such one.
+// Scales a complete lens to a picture of another size. False unless one factor explains both sides to less than a pixel.
 bool lens_resize(lens *optics, int width, int height);
-// The ideal pinhole of a complete lens, without a pose and a near plane.
-gs_camera lens_pinhole(const lens *optics);
-// The lens as it is where gs_camera has its model and `undistort` is false, else its ideal pinhole.
+// The camera of a complete lens, without a pose and a near plane: a fisheye, which gs_camera has too, if the lens is one
+// and `undistort` is false; else the ideal pinhole.
 gs_camera lens_camera(const lens *optics, bool undistort);
 bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 

@@ -24,8 +24,8 @@ typedef struct dataset_view {
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
     float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps_load); NULL: none
-    // What was done to it, of which one line for all has told: its lens was fitted to the picture, its mask to the
-    // picture, the picture's file is damaged where no row is. transparent: the file's alpha was blended.
+    // What one warning tells for all views. resized: the lens was scaled to the picture's size; mask_resized: the mask was;
+    // mended: the picture's file is damaged, but no row is lost. transparent: its alpha was blended.
     bool resized, mask_resized, mended, transparent;
 } dataset_view;
 

@@ -27,7 +27,7 @@ static void turn_of(const double rotation[9], double turn[COEFFICIENTS][COEFFICI
     }
 }
 
-// Chooses the component whose square, of which the diagonal gives 4, is largest.
+// Divides by the largest component, whose row is the most accurate. The diagonal gives 4 times the square of each.
 void quaternion_of_rotation(const double m[9], double q[4]) {
     const double four[4] = {1 + m[0] + m[4] + m[8], 1 + m[0] - m[4] - m[8], 1 - m[0] + m[4] - m[8],
                             1 - m[0] - m[4] + m[8]};

@@ -71,16 +71,16 @@ static bool get_text(const json_place *place, const char *key, const char **out)
 
 // ---- frames
 
+// Pixels take precedence over the angle of view.
 static bool read_focal(const json_place *place, const char *pixels, const char *angle, double *focal,
                        double *view_angle) {
-    double of_this[2] = {0, 0};
-    const bool has_pixels = json_object_get(place->object, pixels); // they take precedence
-    const char *const used = has_pixels ? pixels : angle;
-    if (!get_real(place, pixels, &of_this[0]) || !get_real(place, angle, &of_this[1])) return false;
-    if (!json_object_get(place->object, used)) return true;
-    *focal = of_this[0], *view_angle = of_this[1];
-    const double value = of_this[!has_pixels];
-    return value > 0 || refuse(place, used, "%g; must be above 0", value);
+    const bool has_pixels = json_object_get(place->object, pixels);
+    const char *const key = has_pixels ? pixels : angle;
+    double value = 0;
+    if (!json_object_get(place->object, key)) return true;
+    if (!get_real(place, key, &value)) return false;
+    *focal = has_pixels ? value : 0, *view_angle = has_pixels ? 0 : value;
+    return value > 0 || refuse(place, key, "%g; must be above 0", value);
 }
 
 static bool read_side(const json_place *place, const char *key, int32_t *out) {
@@ -119,8 +119,8 @@ static bool read_model(const json_place *place, lens *optics) {
 static bool read_lens(const json_place *place, lens *optics) {
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *const parameter = &lens_parameters[i];
-        const bool focal = parameter->name[0] == 'f'; // named fl_x and fl_y here, see below
-        if (!focal && !get_real(place, parameter->name, lens_value(optics, parameter))) return false;
+        const bool focal = parameter->key[0] == 'f'; // see below
+        if (!focal && !get_real(place, parameter->key, lens_value(optics, parameter))) return false;
     }
     return read_model(place, optics) && read_side(place, "w", &optics->width) &&
            read_side(place, "h", &optics->height) &&
@@ -271,12 +271,7 @@ static void put_lens(json_writer *json, const lens *optics) {
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];
         const double value = *lens_value(optics, parameter);
-        if (parameter->name[0] == 'f') { // fx is named fl_x here
-            const char name[] = {'f', 'l', '_', parameter->name[1], '\0'};
-            json_put_number(json, name, value);
-        } else if (!parameter->distortion || value != 0) {
-            json_put_number(json, parameter->name, value);
-        }
+        if (!parameter->distortion || value != 0) json_put_number(json, parameter->key, value);
     }
 }
 

@@ -200,7 +200,7 @@ TEST(Lens, CompletesWhatIsLeftOpen) {
                                                            {plain(), {90, 70, 80, 75, 47.25, 32.5}}};
     for (auto [l, expected] : rows) {
         lens_complete(&l, 100, 60);
-        const gs_camera camera = lens_pinhole(&l);
+        const gs_camera camera = lens_camera(&l, false);
         const std::array<double, 6> got = {double(l.width), double(l.height), l.fx, l.fy, l.cx, l.cy};
         const std::array<float, 6> pinhole = {
             float(camera.width), float(camera.height), camera.fx, camera.fy, camera.cx, camera.cy};

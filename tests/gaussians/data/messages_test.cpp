@@ -9,13 +9,10 @@
 namespace messages_test {
 
 // What several of them have.
-const std::string
-    cameras_bin = "FOLDER/sparse/0/cameras.bin: ",
-    images_bin = "FOLDER/sparse/0/images.bin: ", points_bin = "FOLDER/sparse/0/points3D.bin: ",
-    of_header = "at line ...: ",
-    far_focal = "; a focal length must be finite and above 0, an angle between 0 and pi",
-    lenses = "SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, "
-             "RADIAL_FISHEYE, SIMPLE_FISHEYE, FISHEYE can: `colmap image_undistorter` makes PINHOLE of any";
+const std::string cameras_bin = "FOLDER/sparse/0/cameras.bin: ", images_bin = "FOLDER/sparse/0/images.bin: ",
+                  points_bin = "FOLDER/sparse/0/points3D.bin: ", of_header = "at line ...: ",
+                  far_focal = "; a focal length must be finite and above 0, an angle between 0 and pi",
+                  lenses = "SIMPLE_PINHOLE, ... FISHEYE can: `colmap image_undistorter` makes PINHOLE of any";
 
 class Messages : public Data {
   public:
@@ -30,14 +27,12 @@ class Messages : public Data {
         write_all();
         for (const std::string name : {"a.png", "b.png"})
             pictures[name] = read_bytes(folder / ("images/" + name));
-#ifdef DISTWAR_WEBP
         const std::string path = folder / "a.sog";
         scene_in_memory five;
         fill_randomly(&five, 5, 1, 1);
         five.antialias = 1;
         ASSERT_TRUE(scene_write(path.c_str(), &five, &why)) << why.text;
         good_archive = files_of(read_bytes(path));
-#endif
     }
     void write_data() {
         write_model();
@@ -133,9 +128,7 @@ class Messages : public Data {
     void scene(const std::string &name, const std::string &bytes, const std::string &message) {
         add([=] { write_bytes(scene_file = folder / name, bytes); }, message, name);
     }
-    void ply(const std::string &bytes, const std::string &message) {
-        scene("a.ply", bytes, message);
-    }
+    void ply(const std::string &bytes, const std::string &message) { scene("a.ply", bytes, message); }
     void compressed(const std::string &from, const std::string &to, const std::string &message) {
         ply(replaced(compressed_file(true, 9), from, to), message);
     }
@@ -147,9 +140,7 @@ class Messages : public Data {
         gltf_model m = two_gaussians();
         scene("a.glb", glb({m.json, m.binary.replace(at, bytes.size(), bytes)}), message);
     }
-    void spz(const std::string &bytes, const std::string &message) {
-        scene("a.spz", bytes, message);
-    }
+    void spz(const std::string &bytes, const std::string &message) { scene("a.spz", bytes, message); }
     // A file of the archive with other bytes.
     void archive(const std::string &name, const std::string &bytes, const std::string &message) {
         files all = good_archive;
@@ -369,7 +360,7 @@ void Messages::add_transforms() {
     json("'fl_x':10.5,'fl_y':11,", "", "frames[0].fl_x: is missing, and so is camera_angle_x");
     json("10.5", "'10'", "fl_x: must be a number");
     json("10.5", "0", "fl_x: 0; must be above 0");
-    json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; must be ...");
+    json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; ...");
     json("10.5", "1e39",
          "frames[0]: the camera has focal lengths 1e+39, 11 and angles of view 0, 0" + far_focal);
     json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':3.2",
@@ -383,8 +374,7 @@ void Messages::add_transforms() {
     json("'k1'", "'w':0,'k1'", "w: 0; must be a whole ... 1..16384");
     json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0");
     json("'k1'", "'is_fisheye':true,'p1':0.01,'k1'", "p1: 0.01; this distortion ...");
-    json("'k1'", "'camera_model':'EQUIRECTANGULAR','k1'",
-         "camera_model: the lens 'EQUIRECTANGULAR' cannot be read");
+    json("'k1'", "'camera_model':'EUCM','k1'", "camera_model: the lens 'EUCM' cannot be read");
     json("'k1'", "'camera_model':7,'k1'", "camera_model: must be a string");
     fisheye("'camera_angle_x':1",
             "frames[0]: the camera has a fisheye without a focal length; an angle of view is not enough");
@@ -412,8 +402,7 @@ void Messages::add_transforms() {
     pose("[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]", not_turn + "inf" + tolerated + "inf");
     second(frame("images/b.png", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]"),
            "frames[1]: image 'images/b.png' has the translation 0, -1.1e+18, 0");
-    instead({{"transforms_train.json", ""}},
-            "at line 1, column 0 (byte 0): '[' or '{' expected near end of file");
+    instead({{"transforms_train.json", ""}}, "at line 1, column 0 (byte 0): '[' or '{' ...");
     instead({{"transforms_train.json", good}, {"transforms_test.json", good + "x"}},
             "at line 1, column ...: end of file expected near 'x'");
     json("{", "{'ply_file_path':'/etc/passwd',",
@@ -423,12 +412,9 @@ void Messages::add_transforms() {
     cloud("", "truncated at byte 0 while reading the PLY header");
     cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
           "at line 5: no vertex property 'y'");
-    cloud(ply_of_points("binary_big_endian", ""),
-          "at line 2: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' "
-          "can be read");
+    cloud(ply_of_points("binary_big_endian", ""), "at line 2: format 'binary_big_endian 1.0'; only ...");
     cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3\n"),
           "truncated or damaged: 2 vertices announced, but only 18 bytes follow byte 160");
-    cloud(ply_of_points("ascii", "1 2 3 4 5 6\n"), "truncated or damaged: 2 vertices announced, ...");
     cloud(ply_of_points("ascii", "1 nan 3 4 5 6\n1 2 3 4 5 6\n"),
           "at byte 160: point number 0 is at 1, nan, 3");
     cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3 4 256 6\n"),
@@ -452,16 +438,15 @@ void Messages::add_pictures() {
         "of them, as by `magick mogrify -format jpg *.heic`");
     json("images/a", "x",
          "warning: FOLDER: 1 of 2 views have no picture and are skipped (the first: 'x.png')");
-    after([&] { gone("images/a.png"); },
-          "warning: FOLDER: 1 of 2 views have no picture and are skipped (the first: 'a.png')");
     // The first by name.
     after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); },
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature");
     after([&] { write_ramp("b.png", 8, 5, 40); },
           "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
-    after([&] { write_ramp("b.png", 6, 8, 40); },
-          "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6; turn its pixels, as EXIF "
-          "orientations are not applied");
+    after(
+        [&] { write_ramp("b.png", 6, 8, 40); },
+        "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6: swap the camera's sides, or turn "
+        "the pixels (EXIF orientations are not applied)");
     // The first by name is read last, as it is large.
     after([&] { write_ramp("a.png", 700, 701, 40), write_ramp("b.png", 9, 9, 40); },
           "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5");
@@ -477,18 +462,10 @@ void Messages::add_pictures() {
     after([&] { write_mask("b.png", 8, 6, gray(0)); },
           "FOLDER/images/b.png: its mask leaves no pixel that counts");
     file("masks/b.png", "no picture", "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)");
-    after(
-        [&] {
-            const std::string named = frame("images/b.png", straight, ",'mask_path':'masks/m.png'");
-            gone("sparse"), write_mask("m.png", 8, 5, gray(255));
-            write_bytes(folder / "transforms.json", replaced(good, frame("images/b.png"), named));
-        },
-        "FOLDER/masks/m.png: the mask has 8 x 5 pixels, its picture 8 x 6");
 
     // ---- depth maps
-    depth(
-        [&] { gone("depth/a.pfm"); },
-        "FOLDER/depth: has no depth map of the picture a.png, neither a.png.png nor a.png nor a.png.pfm nor a.pfm");
+    depth([&] { gone("depth/a.pfm"); },
+          "FOLDER/depth: has no depth map of the picture a.png, a PNG or PFM named ...");
     depth([&] { write_depth("a.pfm", 7, 6, gray(1)); },
           "FOLDER/depth/a.pfm: the depth map has 7 x 6 values, its picture 7 x 5");
     depth([&] { write_depth("a.pfm", 7, 5, [](int x, int) { return x % 2 ? NAN : INFINITY; }); },
@@ -547,17 +524,13 @@ void Messages::add_scenes() {
 
     // ---- compressed PLY
     compressed("chunk 1", "chunk 2", of_header + "2 chunks and 1 rows of coefficients for 1 vertices");
-    compressed("vertex 1", "vertex 2147483648",
-               of_header + "1 chunks and 1 rows of coefficients for 2147483648 ...");
-    compressed("vertex 1", "vertex 2147483647",
-               of_header + "1 chunks and 1 rows of coefficients for 2147483647 ...");
+    compressed("vertex 1", "vertex 2147483648", of_header + "1 chunks and ...");
     compressed("vertex 1", "vertex -1", of_header + "'-1' is not a number of rows of the element 'vertex'");
     compressed("sh 1", "sh 0", of_header + "1 chunks and 0 rows of coefficients for 1 vertices");
     compressed("float min_y", "float min_x", of_header + "property 'min_x' occurs twice");
     compressed("property uchar f_rest_8\n", "",
                of_header + "elements or properties of a compressed PLY file are missing");
-    compressed("property float max_b\n", "",
-               of_header + "elements or properties of a compressed PLY file are missing");
+    compressed("property float max_b\n", "", of_header + "elements or properties of a compressed PLY ...");
     compressed("binary_little_endian", "ascii", of_header + "elements or properties of a compressed PLY ...");
     compressed("end_header\n", "end_header\nx",
                "truncated or damaged: 97 bytes announced, but 98 follow byte ...");
@@ -601,7 +574,6 @@ void Messages::add_scenes() {
     gltf("156}],'buf", "156},{'byteLength':1,'uri':'data:,x'}],'buf",
          "buffers[1]: 'data:,x' is not a file beside it");
     gltf("[2,2,2]", "[2,2,3]", "a node shears its Gaussians, mirrors them or scales them unequally");
-    gltf("[2,2,2]", "[-2,2,2]", "a node shears ...");
     gltf("[2,2,2]", "[2,2]", "nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep");
     gltf("'children':[1]", "'children':[0]", "nodes[0]: missing, malformed, a child of two ...");
     gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ...");
@@ -611,7 +583,6 @@ void Messages::add_scenes() {
     gltf("'nodes':[{'children':[1],", nodes + ",{}],'x':[{", "nodes[65]: ... more than 64 deep");
     gltf("'scene':0", "'scene':0,'scene':0", "at byte ... of the JSON: duplicate object key near ...");
     buffer(24, Bytes().put(-1.0f).text, "Gaussian 0 has scale -1.000000 and opacity 0.2...");
-    buffer(0, not_finite, "Gaussian 0 has mean[0] = ...nan");
     scene("a.glb", glb(two_gaussians()).replace(4, 1, "\1"),
           "truncated or damaged: at byte 0: not a whole file of version 2 of glTF");
     scene("a.gltf", two_gaussians().json, "truncated or damaged: buffers[0] has 0 bytes, not 156");
@@ -670,7 +641,6 @@ void Messages::add_spz() {
     spz(one + "x", unpacking + "1 Gaussians");
     v3(0, 1, 0, 12, "at byte 4: version 0 of SPZ, in gzip; 1 to 4 can be read");
     v3(4, 1, 0, 12, "at byte 4: version 4 of SPZ, in gzip; ...");
-    v3(~0u, 1, 0, 12, "at byte 4: version 4294967295 of SPZ, in gzip; ...");
     v3(3, 1, 5, 12, "at byte 12: SH degree 5, 12 fractional bits; at most 4 and 30 can be read");
     v3(3, 1, 0, 31, "at byte 12: SH degree 0, 31 fractional bits; ...");
     v3(3, 2, 0, 12, unpacking + "2 Gaussians");
@@ -679,7 +649,6 @@ void Messages::add_spz() {
     v3(3, 0x7fffffff, 3, 12, "truncated or damaged: 139586437055 bytes announced, in a file of ... bytes");
     v3(3, 0x80000000, 3, 12, "at byte 8: 2147483648 Gaussians are too many");
 
-#ifdef DISTWAR_ZSTD
     const std::string stream = " at byte ...: stream 0 does not hold 9 bytes";
     spz(spz_header(3, 1, 0, 12, 0, 6).text + std::string(64, '\0'),
         "at byte 4: version 3 of SPZ, without gzip; ...");
@@ -692,12 +661,9 @@ void Messages::add_spz() {
     v4(1, 1, 31, 9, ": 1 streams at byte 31 of 128");
     v4(1, 1, ~0u, 9, ": 1 streams at byte 4294967295 of 128");
     v4(0x7fffffff, 1, 32, 9, ": ... bytes announced, in a file of 128 bytes");
-
-#endif
 }
 
 void Messages::add_sog() {
-    if (good_archive.empty()) return;
     const std::string palette = "shN_centroids.webp", count = "'count': 5, 'ant", must = "meta.json: ";
     files &good = good_archive;
     archive(palette, good["sh0.webp"], "shN.files[0]: 3 x 2 pixels, not 192 wide for 5 entries");
@@ -707,7 +673,6 @@ void Messages::add_sog() {
     archive("meta.json", std::string(2 << 20, ' '),
             "'meta.json': has 2097152 bytes; at most 1048576 are read");
     meta("'version': 2", "'version': 1", must + "version must be 2, the version that is read");
-    meta("'version': 2, ", "", must + "version must be 2, the version that is read");
     meta(count, "'count': 7, 'ant", "means.files[0]: 3 x 2 pixels, the first 3 x 2, for 7 Gaussians");
     meta(count, "'count': 2000000000, 'ant",
          "truncated or damaged: 32000000000 bytes announced, in a file of ...");

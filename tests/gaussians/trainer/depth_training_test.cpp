@@ -114,7 +114,7 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
              fs::copy_options::overwrite_existing);
     refused("photo3.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits\n");
     fs::remove(at("depth") / "photo3.png");
-    refused("depth: has no depth map of the picture photo3.png, neither photo3.png.png nor photo3.png nor ");
+    refused("depth: has no depth map of the picture photo3.png, a PNG or PFM named after it or its stem");
     fs::remove_all(at("depth"));
     refused("depth: has no depth map of the picture photo1.png");
     fs::remove(at("data") / "sparse/0/points3D.bin");

@@ -12,8 +12,7 @@ C_LINKAGE_BEGIN
 
 // A format reads a whole file, and writes it in pieces or as a whole, or not at all.
 typedef struct scene_format {
-    const char *suffix;  // with its dot; the longest that a name ends with counts
-    const char *missing; // the library that this program was built without; NULL: none
+    const char *suffix; // with its dot; the longest that a name ends with counts
     // A file that begins with one of the marks, or of whose first bytes claims() is true, is of the format, whatever its
     // suffix; of several formats the last in the list counts. Without any the suffix decides.
     const char *marks[2];
@@ -121,7 +120,7 @@ void quaternion_from_three(int largest, const double three[3], double q[4]);
 
 extern const scene_format ply_format;              // of the original program
 extern const scene_format spz_format;              // of Niantic
-extern const scene_format sog_format;              // of PlayCanvas; without libwebp it is missing
+extern const scene_format sog_format;              // of PlayCanvas
 extern const scene_format compressed_ply_format;   // of PlayCanvas
 extern const scene_format splat_format;            // of antimatter15
 extern const scene_format glb_format, gltf_format; // of Khronos; gltf.c

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Scenes as glTF 2.0 with KHR_gaussian_splatting (Khronos, ratified 2026), in one file (.glb) or with files beside it
 // (.gltf). All primitives with the extension become one scene, moved as their nodes say. Axes: x left, y up, z forward;
-// ours have x and y reversed. There is no mark for antialiasing. They are only read; not read are buffers in the JSON,
-// sparse accessors and extensions that compress.
+// ours have x and y reversed. The format does not say whether a scene is antialiased. Files are only read. Refused are
+// buffers inside the JSON (data: URIs), sparse accessors and extensions that compress.
 #include "formats/formats.h"
 #include "files/path.h"
 #include "similarity.h"

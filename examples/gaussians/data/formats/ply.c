@@ -317,7 +317,7 @@ static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
 
 // ---- points
 
-// Colours times `scale` are 0..255. *too_large: one is not, of a scale that is a guess.
+// Colours times `scale` are 0..255. A `scale` above 1 is a guess; *too_large: a colour refutes it.
 static bool read_points(input_file *file, const layout *l, double scale, bool *too_large, reconstruction *out,
                         fault *why) {
     char row[8 * PLY_PROPERTIES];

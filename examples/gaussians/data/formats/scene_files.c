@@ -21,11 +21,6 @@ static bool is_written(const scene_format *format) {
     return format->put || format->write;
 }
 
-static bool is_built(const scene_format *format, const char *path, fault *why) {
-    return !format->missing || fail(why, "%s: this program was built without %s, which %s files need", path,
-                                    format->missing, format->suffix);
-}
-
 // NULL, and why, if no format has the suffix of the path, or none that is written.
 static const scene_format *format_of(const char *path, bool write, fault *why) {
     const scene_format *best = NULL;
@@ -39,10 +34,11 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
         if (!write || is_written(formats[i]))
             snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", formats[i]->suffix);
     }
-    if (!best) fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
-    if (!best || !is_built(best, path, why)) return NULL;
-    if (!write || is_written(best)) return best;
-    fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
+    if (best && (!write || is_written(best))) return best;
+    if (best)
+        fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
+    else
+        fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
     return NULL;
 }
 
@@ -83,7 +79,6 @@ static bool read_open(input_file *of, const scene_format *by_suffix, gs_gaussian
         }
         if (is_this) format = formats[i];
     }
-    if (!is_built(format, of->path, why)) return false;
     if (fseeko(of->stream, 0, SEEK_SET) != 0) return fail(why, "%s: cannot seek to byte 0", of->path);
     return format->read(of, out, why);
 }

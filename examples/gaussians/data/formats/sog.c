@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef DISTWAR_WEBP
 #include <webp/decode.h>
 #include <webp/encode.h>
 
@@ -90,7 +89,7 @@ static bool decode(const sog_file *s, const char *name, const uint8_t *bytes, si
                          name, about.width, about.height);
 }
 
-// Those whose pixels are Gaussians have one size. The palette has rows of PALETTE_COLUMNS entries, a pixel per coefficient.
+// Pictures of Gaussians have one size. The palette has rows of PALETTE_COLUMNS entries, a pixel per coefficient.
 static bool read_picture(sog_file *s, int p, int64_t gaussians, int rest, fault *why) {
     const char *const name = pictures[p].name;
     const size_t index = pictures[p].index;
@@ -581,6 +580,3 @@ static bool sog_write(const output_file *file, const gs_gaussians *scene, int va
 }
 
 const scene_format sog_format = {.suffix = ".sog", .marks = {"PK\3\4"}, .read = sog_read, .write = sog_write};
-#else
-const scene_format sog_format = {.suffix = ".sog", .marks = {"PK\3\4"}, .missing = "libwebp"};
-#endif

@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-#ifdef DISTWAR_ZSTD
 #include <zstd.h>
-#else
-#define NO_ZSTD "%s: version 4 of SPZ needs zstd, without which this program was built"
-#endif
 
 enum { POSITIONS, ALPHAS, COLORS, SCALES, ROTATIONS, HARMONICS, PARTS };
 enum { ANTIALIASED = 1, EXTENDED = 2 }; // flags
@@ -179,7 +175,6 @@ static bool read_gzip(const input_file *file, const uint8_t *bytes, size_t size,
                                      file->path, (size_t)(z.next_in - bytes), what));
 }
 
-#ifdef DISTWAR_ZSTD
 // One stream to its part. *at: its byte in the file, which is moved behind it.
 static bool read_stream(const uint8_t *file, size_t size, const stream_size *s, size_t *at, uint8_t *to,
                         uint64_t bytes) {
@@ -218,13 +213,6 @@ static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size,
     return (stream == h->streams && at == size) ||
            fail(why, "%s: %zu bytes follow the last stream, at byte %zu", file->path, size - at, at);
 }
-#else
-static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
-                      spz_parts *parts, fault *why) {
-    (void)bytes, (void)size, (void)h, (void)parts;
-    return fail(why, NO_ZSTD, file->path);
-}
-#endif
 
 static bool is_gzip(const uint8_t *bytes, size_t size) {
     return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
@@ -249,7 +237,7 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
 
 // ---- writing
 
-// The bits after the point, as many as the farthest mean leaves of 24. -1: it is too far.
+// How many of the 24 bits of a coordinate follow the point: the most with which the farthest mean fits. -1: none fits.
 static int fraction_bits(const gs_gaussians *g) {
     double most = 0;
     for (int64_t i = 0; i < 3 * g->count; i++) most = fmax(most, fabs((double)g->mean[i]));
@@ -330,7 +318,6 @@ static bool write_gzip(const output_file *file, const spz_header *h, const spz_p
     return true;
 }
 
-#ifdef DISTWAR_ZSTD
 static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
     enum { LEVEL = 12 };
     uint8_t *packed[PARTS] = {NULL};
@@ -359,12 +346,6 @@ static bool write_zstd(const output_file *file, const spz_header *h, const spz_p
     for (int s = 0; s < streams; s++) free(packed[s]);
     return done || fail(why, "%s: no memory for zstd", file->path);
 }
-#else
-static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
-    (void)h, (void)parts;
-    return fail(why, NO_ZSTD, file->path);
-}
-#endif
 
 static bool spz_write(const output_file *file, const gs_gaussians *scene, int variant, fault *why) {
     const int bits = fraction_bits(scene);

@@ -17,12 +17,8 @@ const format_case cases[] = {
     {"Ply", "a.ply", 0, {0, 0, 1e-6, 1e-9, 0, 0, 0}},
     {"Spz2", "a.spz", 2, {1e-5, 1.001 / 32, 0.25, 0.502 / 255, 0.501 / 255 / 0.15, 0.0313, 0.0626}},
     {"Spz3", "a.spz", 3, {1e-5, 1.001 / 32, 0.006, 0.502 / 255, 0.501 / 255 / 0.15, 0.0313, 0.0626}},
-#ifdef DISTWAR_ZSTD
     {"Spz4", "a.spz", 4, {1e-5, 1.001 / 32, 0.006, 0.502 / 255, 0.501 / 255 / 0.15, 0.0313, 0.0626}},
-#endif
-#ifdef DISTWAR_WEBP
     {"Sog", "a.sog", 0, {6e-4, 0.1, 0.02, 0.502 / 255, 0.05, 0.05, 0.05}},
-#endif
 };
 
 void PrintTo(const format_case &c, std::ostream *out) {
@@ -209,7 +205,6 @@ TEST_F(Written, SaysThatItIsAntialiased) {
     EXPECT_TRUE(
         antialiased("a.ply", replaced(ply, comment, "comment splat antialiased\n"))); // of version 0.1
     EXPECT_FALSE(antialiased("a.ply", replaced(ply, comment, "")));
-#ifdef DISTWAR_WEBP
     write("a.sog");
     files all = files_of(read_bytes(path));
     const std::string meta = all["meta.json"];
@@ -223,7 +218,6 @@ TEST_F(Written, SaysThatItIsAntialiased) {
     EXPECT_FALSE(of("'antialias': true, 'model': 'antialiased'", "'other': {}"));
     all["quats.webp"] = all["shN_labels.webp"]; // whose alpha says modes too
     EXPECT_FALSE(antialiased("a.sog", zip_of(all)));
-#endif
 }
 
 TEST_F(Written, SpzSaysWhatItCannotHold) {
@@ -245,7 +239,6 @@ TEST_F(Written, SpzSaysWhatItCannotHold) {
     EXPECT_TRUE(contains(why, "too far for SPZ")) << why.text;
 }
 
-#ifdef DISTWAR_WEBP
 // Up to 256 values of a kind have a code each, and as many kinds of harmonics as the palette has entries an entry each.
 TEST_F(Written, SogIsExactForFewValues) {
     fill_randomly(&sent, 600, 2, 1);
@@ -283,7 +276,6 @@ TEST_F(Written, SogSaysWhatItCannotHold) {
     }
     EXPECT_LT(square, 1.5); // 1.2 if as many values had each code
 }
-#endif
 
 // "aaaaaaaaaa", deflated by hand: fixed codes, two 'a', a match of 8 at distance 1
 TEST(Zip, ReadsWhatIsDeflated) {

@@ -178,7 +178,6 @@ void add_spz(std::vector<file_case> *cases) {
     add(3, 12, 0, body, smallest); // bits: 11, then 10 for each of x, y, z: a sign and nine
     add(3, 12, 2, body + std::string(6000, 'x'),
         smallest); // extensions, which the header announces, are skipped
-#ifdef DISTWAR_ZSTD
     for (const std::string extension : {"", "12345678"}) {
         Bytes file = spz_header(4, 1, 1, 12, extension.empty() ? 0 : 2, 6);
         file.put(uint32_t(32 + extension.size())).put(std::string(12, '\0')).put(extension);
@@ -190,7 +189,6 @@ void add_spz(std::vector<file_case> *cases) {
         }
         cases->push_back({"a.spz", file.text + streams, smallest});
     }
-#endif
 }
 
 TEST_F(Readers, ByTheirSpecifications) {
