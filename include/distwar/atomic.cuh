@@ -50,11 +50,10 @@ template <scope S, typename Word>
 __device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
     DISTWAR_CALL_AT(S, atomicCAS, address, expected, wanted)
 }
-// PTX, because CUDA has the 2-byte form at device scope only, and clang up to 19 has none.
+#if DISTWAR_PTX // because CUDA has the 2-byte form at device scope only, and clang up to 19 has none
 template <scope S>
 __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
                                                            unsigned short wanted) {
-#if DISTWAR_PTX
     unsigned short found;
 #define DISTWAR_SWAP_AT(scope, result)                                                                       \
     asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \
@@ -64,10 +63,8 @@ __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *addre
     DISTWAR_AT_SCOPE(S, DISTWAR_SWAP_AT, found);
 #undef DISTWAR_SWAP_AT
     return found;
-#else
-    return atomicCAS(address, expected, wanted);
-#endif
 }
+#endif
 
 template <scope S, typename T>
 __device__ __forceinline__ auto native_add(T *address, T given){DISTWAR_CALL_AT(S, atomicAdd, address, given)}
@@ -153,11 +150,7 @@ struct destination : arithmetic<T, destination<T, Halves>> {
                                                       [[maybe_unused]] const T *values) {
         static_assert(is_same<T, float>);
 #if !DISTWAR_PTX
-        if constexpr (Count == 4)
-            detail::native_add<S>(reinterpret_cast<float4 *>(address),
-                                  make_float4(values[0], values[1], values[2], values[3]));
-        else
-            detail::native_add<S>(reinterpret_cast<float2 *>(address), make_float2(values[0], values[1]));
+        detail::add_parts<T, Count>(address, values);
 #elif DISTWAR_HAS_VECTOR_RED
         if (!__isGlobal(address)) return false;
         DISTWAR_RED_VECTOR(S, "", ".f32", address, "f", values);
@@ -188,12 +181,11 @@ __device__ __forceinline__ void add_vector(T *address, const T *values) {
 
 } // namespace detail
 
-// Returns the pointer, which the compiler then takes for one to global memory; to another it is undefined, wherever in the
-// kernel it is used. Any thread calls. Cost: none. What for: nvcc takes a pointer that is loaded from memory for one to
-// memory of any kind if the kernel contains inline PTX, as most calls of this library do. Each atomic to it, the kernel's own
-// too, then tests the kind of memory and carries compare-and-swap loops: reduce_tree with K = 9, a record and any keys has
-// 446 instructions, 191 with in_global. Pointers that are arguments of the kernel are not affected.
-//
+// Returns the pointer with the promise that it points to global memory. Any thread calls. Cost: none.
+// Undefined: a pointer to other memory, anywhere in the kernel.
+// A kernel with inline PTX, as of most calls here, does not know the memory of a pointer that it has loaded. Each
+// atomic to it, the kernel's own too, then tests the kind and carries compare-and-swap loops: reduce_tree with K = 9, a
+// record and any keys has 446 instructions, 191 with in_global. Arguments of the kernel need no promise.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ float *from_memory;
 //     if (lane == 0) from_memory = sums;
@@ -209,11 +201,11 @@ __device__ __forceinline__ T *in_global(T *pointer) {
     return pointer;
 }
 
-// *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction (RED), for which
-// no result travels back. T is float, double or an integer of 4 or 8 bytes, which wraps; with half.cuh also a 16-bit type.
-// A float add in global memory treats subnormal inputs and results as zero. Cost: one atomic.
-// An integer of 8 bytes in shared memory: two of 4 bytes, or one if the upper half gets nothing. The sum is right once all
-// have added; who reads before may miss a carry, so another operator must not meet it there.
+// *address += value by the native instruction, a reduction (RED) that returns nothing. T is float, double or an integer
+// of 4 or 8 bytes, which wraps; with half.cuh also a 16-bit type. Cost: one atomic.
+// A float add in global memory takes subnormal inputs and results for zero.
+// An integer of 8 bytes in shared memory: two atomics of 4 bytes, or one if the upper half gets nothing. A read before
+// a barrier may miss a carry, so no other operator may be used on it there.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     distwar::atomic_add(sums, float(lane));
 //     // sums: 496
@@ -224,9 +216,8 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given
 
 // Operators: (value in memory, argument) -> new value. neutral<T>() is the value that changes nothing.
 //   add, multiply     NaN if either value is NaN
-//   minimum, maximum  the argument if it is strictly smaller (larger), else the value in memory. So a NaN
-//                     argument changes nothing, a NaN in memory stays, and a zero never replaces a zero of
-//                     the other sign.
+//   minimum, maximum  the argument if it is strictly smaller (larger), else the value in memory: a NaN argument changes
+//                     nothing, a NaN in memory stays, and a zero never replaces one of the other sign
 //   bit_and, ...      of integers
 #define DISTWAR_OPERATOR(name, result, nothing)                                                              \
     struct name {                                                                                            \
@@ -251,8 +242,8 @@ DISTWAR_OPERATOR(bit_xor, old ^ given, T(0))
 // *address = op(*address, value), atomically. Returns the old value.
 //   T   trivially copyable, 2, 4 or 8 bytes, aligned to its size
 //   op  op(T old, T value) -> T, without side effects; may be called several times with different old values
-// Values are compared by their bits, so NaN needs no special case. If op leaves the bits unchanged, nothing
-// is written. With `add`, adding a zero of either sign writes nothing, so a -0.0 in memory stays -0.0.
+// It compares bits, so NaN needs no special case, and writes nothing if op leaves the bits unchanged. `add` of a zero
+// of either sign writes nothing: a -0.0 in memory stays.
 // Cost: one read, and one compare-and-swap for each attempt.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     distwar::atomic_update(highest, lane, distwar::maximum{});
@@ -306,11 +297,11 @@ __device__ __forceinline__ bool has_nan_bits(T number) {
 
 // *address = op(*address, value), indivisibly, by one native atomic where there is one. Nothing is returned.
 //
-// Minima and maxima of floats are those of their bits as integers. Bits of numbers >= 0 rise with the number; as signed
-// integers they are above those of negative numbers. Bits of negative numbers, as unsigned integers, rise as the number
-// falls, and are above those of numbers >= 0. So a minimum with a value >= 0 is a signed minimum, with a negative value an
-// unsigned maximum; likewise for the maximum. -0.0 counts as below 0.0. A NaN that is given changes nothing; in memory there
-// must be none.
+// Minima and maxima of floats are those of their bits as integers. Bits of numbers >= 0 rise with the number, and as
+// signed integers are above those of negative numbers. Bits of negative numbers rise as the number falls, and as
+// unsigned integers are above the others. So a minimum with a value >= 0 is a signed minimum, with a negative value an
+// unsigned maximum; likewise for the maximum. -0.0 counts as below 0.0. A NaN that is given changes nothing; in memory
+// there must be none.
 template <scope S, typename Op, typename T, typename V>
 __device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,

@@ -19,12 +19,10 @@ __device__ __forceinline__ int block_size() {
     return int(blockDim.x * blockDim.y * blockDim.z);
 }
 
-// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a
-// block can have fewer than 32.
-//   Threads  the size of the block. The mask is a constant if Threads is a multiple of 32 (all_lanes) or less
-//            than 32 (8: 0xff): a reduce_* then compiles to the same code as with that constant. 0: blockDim
-//            is read, and all paths of a call stay in the code, as for sizes such as 40
-// Who calls: any thread. Undefined: a block of another size than Threads.
+// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a block can
+// have fewer than 32. Any thread calls. Undefined: a block of another size than Threads.
+//   Threads  the size of the block, for which the mask is a constant if it is a multiple of 32 or less than 32. Of other
+//            sizes, and for 0, which reads blockDim, all paths of a call stay in the code
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const unsigned lanes = distwar::existing_lanes(); // all 32, as the block is one warp
 //     distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
@@ -171,13 +169,12 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 // Sorts the first n pairs of `memory` by key, ascending, in place.
 //   n    0..Capacity, the same in all threads; independent of the block size
 //   Key  needs operator<. NaN keys come last; -0.0 equals 0.0
-// Not stable: the order of values with equal keys is unspecified, but the same in every run. The call begins
-// and ends with a barrier: threads may write `memory` directly before and read it directly after.
-// Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of
-// them, spread over the threads.
+// Not stable: the order of values with equal keys is unspecified, but the same in every run. The call begins and ends
+// with a barrier: threads may write `memory` directly before and read it directly after.
+// Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of them.
 //
-// A bitonic network in which every comparator puts the earlier pair at the lower index. Padding n to p with
-// pairs that sort last would never move them, so comparators with an index >= n are left out.
+// A bitonic network in which every comparator puts the earlier pair at the lower index. Pairs behind the n-th that sort
+// last would never move, so comparators with an index >= n are left out.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::sort_memory<int, int, 4> memory;
 //     if (lane < 4) memory.key[lane] = lane ^ 2, memory.value[lane] = 10 * lane;

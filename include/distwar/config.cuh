@@ -120,20 +120,11 @@ inline constexpr int architecture = 0;
 
 // What simt checks, and a GPU does not:
 //   promise      lanes of a call pass the same value, or lanes with equal keys do. A null text promises nothing
-//   refuse_if    ends the launch with this reason
-//   digest       a number that differs for objects with different bytes
 //   call_line    where a call stands; resumed_call makes what follows a part of that call
 //   sync_block   the barrier of a call that all threads of the block make, none of which has exited
 #if defined(__SIMT__)
 inline void promise(const char *text, std::uint64_t key, std::uint64_t word, bool among_equal_keys) {
     simt::promise({text, key, word, among_equal_keys});
-}
-inline void refuse_if(bool wrong, const char *reason) {
-    if (wrong) simt::refuse(reason);
-}
-template <typename Object>
-std::uint64_t digest(const Object &object) {
-    return simt::digest(object);
 }
 using call_line = simt::Place;
 inline call_line this_call() {
@@ -155,11 +146,6 @@ void add_parts(void *address, const void *values) {
 }
 #else
 __device__ __forceinline__ void promise(const char *, unsigned long long, unsigned long long, bool) {}
-__device__ __forceinline__ void refuse_if(bool, const char *) {}
-template <typename Object>
-__device__ __forceinline__ unsigned long long digest(const Object &) {
-    return 0;
-}
 struct call_line {};
 __device__ __forceinline__ call_line this_call() {
     return {};

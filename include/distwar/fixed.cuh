@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // reduce_fixed: sums that are bitwise reproducible.
 //
-// It rounds each value to a 64-bit integer, a multiple of 1 / scale, and adds integers in the warp and in memory, whose sum
-// does not depend on the order.
+// It rounds each value to a multiple of 1 / scale, and adds 64-bit integers in the warp and in memory, in any order.
 //
-// Error after n additions, if no flag is set: |sum - exact| <= n / (2 scale), plus the rounding of the result
-// to T. This holds if the scale is a power of two. Any other scale adds the rounding of value * scale, at
-// most half an ulp of each product.
+// Error after n additions, if the scale is a power of two and no flag is set: |sum - exact| <= n / (2 scale), plus the
+// rounding of the result to T. Another scale adds the rounding of value * scale, at most half an ulp of each product.
 #ifndef DISTWAR_FIXED_CUH
 #define DISTWAR_FIXED_CUH
 
@@ -60,12 +58,6 @@ __device__ __forceinline__ T exact_quotient(T a, T b) {
 #endif
 }
 
-#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math
-inline constexpr bool compiler_ignores_nan = true;
-#else
-inline constexpr bool compiler_ignores_nan = false;
-#endif
-
 } // namespace detail
 
 // The value in units of 1/scale, rounded to nearest even. Sets bits of fixed_flag in `flags` if needed.
@@ -73,11 +65,12 @@ template <int Log2Adds = 24, typename T>
 __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags) {
     constexpr long long largest = 1ll << (63 - Log2Adds);
     const T units = detail::exact_product(value, scale);
-    if constexpr (detail::compiler_ignores_nan)
-        if (detail::has_nan_bits(units)) {
-            flags |= fixed_nan;
-            return 0;
-        }
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math: the comparisons below ignore NaN
+    if (detail::has_nan_bits(units)) {
+        flags |= fixed_nan;
+        return 0;
+    }
+#endif
     if (units >= -T(largest) && units <= T(largest)) {
         if constexpr (detail::is_same<T, float>)
             return __float2ll_rn(units);
@@ -88,8 +81,8 @@ __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags)
     return units > 0 ? largest : units < 0 ? -largest : 0;
 }
 
-// The sum as float or double, the type of the scale. Rounded to nearest even, once by the conversion and once
-// by the division; the division is exact if the scale is a power of two.
+// The sum in the type of the scale. Rounded to nearest even by the conversion, and by the division if the scale is no
+// power of two.
 template <typename T>
 __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
     if constexpr (detail::is_same<T, float>)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // group_lanes: finds the groups of a warp once, for any number of sums.
 //
-// reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
-// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and the redux.
+// group_lanes(lanes, active, key).add(val, sink, threshold) has the sums of reduce_tree, in the same order of
+// additions. Each further add saves the votes, the match and the redux.
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 
@@ -89,8 +89,7 @@ template <typename Key>
 struct lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
     //   who calls  all of the `lanes` that made the handle, together
-    //   val        K values, float, double or integers of 4 or 8 bytes, or a list, values(color, opacity); more than
-    //              64 in chunks of 32. K and the type may differ from call to call. Those of inactive lanes are ignored
+    //   val        as for reduce; K and the type may differ from call to call
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions

@@ -14,15 +14,15 @@
 //                      fields
 //     __half2          aligned_record<__half2>                 the same; up to 4 pairs an atomic, if one lane commits
 //
-// Rounding: to nearest even. A sum of floats rounds once when it is committed, and once in memory after each addition: a
-// few large commits lose less than many small ones. In the warp a sum of pairs has u = 2^-11 (half) or 2^-8 (bfloat16) for
-// each addition; with S the sum of the absolute values of n lanes its error is at most, to first order, 5 u S
+// Rounding: to nearest even. A sum of floats rounds once when it is committed, and once in memory after each addition:
+// few large commits lose less than many small ones. In the warp a sum of pairs rounds at each addition, with u = 2^-11
+// (half) or 2^-8 (bfloat16). With S the sum of the absolute values of n lanes its error is to first order at most 5 u S
 // (reduce_tree, reduce_bfly) or (n - 1) u S (reduce_serial). Overflow gives infinity, NaN stays NaN.
 // Cost: pairs take a native atomic in global memory from compute capability 7.0 (half) and 9.0 (bfloat16) on; before
 // that, and in shared memory, a compare-and-swap loop.
-// Operators: add, and by compare-and-swap minimum, maximum and multiply, on pairs each on the first and on the second
-// values. Which zero is kept of 0.0 and -0.0 is not defined. reduce_fixed, which rounds to integers, hot_slots and
-// accumulators, whose sums of many warps need more digits, and bitwise operators refuse 16-bit types.
+// Operators: add; minimum, maximum and multiply by compare-and-swap, each value of a pair for itself. Which zero is
+// kept of 0.0 and -0.0 is not defined. 16-bit types are refused by bitwise operators, by reduce_fixed, which rounds to
+// integers, and by hot_slots and accumulators, whose sums of many warps need more digits.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
@@ -214,20 +214,18 @@ struct record_of_pairs {
 
     template <typename Key, int K>
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
-        if constexpr (Aligned > 2 && K % 2 == 0) {
-            Pair pairs[K / 2];
-            DISTWAR_UNROLL
-            for (int i = 0; i < K / 2; ++i)
-                pairs[i] =
-                    detail::half_type<detail::half_of<Pair>>::rounded({values[2 * i], values[2 * i + 1]});
-            aligned_record<Pair, S>{base, stride}.add(key, pairs);
-            return;
-        }
-        Pair *const first = base + size_t(key) * stride;
+        using half = detail::half_type<detail::half_of<Pair>>;
+        Pair pairs[(K + 1) / 2];
         DISTWAR_UNROLL
-        for (int i = 0; i < K / 2; ++i)
-            distwar::atomic_add<S>(first + i, float2{values[2 * i], values[2 * i + 1]});
-        if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
+        for (int i = 0; i < K / 2; ++i) pairs[i] = half::rounded({values[2 * i], values[2 * i + 1]});
+        if constexpr (Aligned > 2 && K % 2 == 0) {
+            aligned_record<Pair, S>{base, stride}.add(key, pairs);
+        } else {
+            Pair *const first = base + size_t(key) * stride;
+            DISTWAR_UNROLL
+            for (int i = 0; i < K / 2; ++i) distwar::atomic_add<S>(first + i, pairs[i]);
+            if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
+        }
     }
     // As a pair with -0.0, which changes nothing: GPUs add pairs, but no single 16-bit value.
     template <typename Key>

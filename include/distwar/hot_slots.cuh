@@ -4,51 +4,16 @@
 // For keys with skew (Zipf): gradients of embeddings, group-by, histograms. The hot keys need not be known: a
 // block finds them while it runs. The sums are right for any keys.
 //
-// How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its
-// candidate and goes to memory. If the candidate arrives again before another key does, it owns the slot
-// until flush(). Another key that arrives first becomes the candidate in its place. So a key wins with the
-// square of its frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the
-// first wins with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%. An owned slot is never taken over.
+// How a key gets a slot. The key's hash names one slot. A key that arrives at a slot without an owner becomes its
+// candidate and goes to memory. If it arrives again before another key does, it owns the slot until flush(). So a key
+// wins with the square of its frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the
+// first wins with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%.
 #ifndef DISTWAR_HOT_SLOTS_CUH
 #define DISTWAR_HOT_SLOTS_CUH
 
 #include "block.cuh"
 
 namespace distwar {
-
-namespace detail {
-
-// The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
-template <typename Slots, typename Sink>
-struct hot_sink {
-    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them is: it then
-    // adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of `to`).
-    size_t slots; // address in shared memory
-    Sink to;
-
-    __device__ __forceinline__ Slots *get() const {
-#if DISTWAR_PTX
-        return static_cast<Slots *>(__cvta_shared_to_generic(slots));
-#else
-        return reinterpret_cast<Slots *>(slots);
-#endif
-    }
-
-    template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        get()->add(key, values, to);
-    }
-    template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        get()->add_one(key, k, value, to);
-    }
-    __device__ bool has_room(int count) const {
-        if constexpr (knows_room<Sink>) return to.has_room(count);
-        return true;
-    }
-};
-
-} // namespace detail
 
 // N slots of K sums in shared memory.
 //   N     a power of two
@@ -76,9 +41,7 @@ struct hot_slots {
     word state[N];
     T sum[N][K];
 
-    // Frees all slots.
-    //   who calls  all threads of the block, before the first add
-    // Cost: 1 barrier.
+    // Frees all slots. All threads of the block call, before the first add. Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
         for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
@@ -86,27 +49,24 @@ struct hot_slots {
     }
 
     // A sink for any reduce_* and for add() by a single thread, between clear() and flush().
-    //   to  a sink addressed by key (sink.cuh), the same one in all calls until flush(). Its values are of
-    //       type T
-    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a
-    // slot that nobody owns also 1 compare-and-swap in shared memory.
+    //   to  a sink of T addressed by key (sink.cuh), the same one in all calls until flush()
+    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a slot that
+    // nobody owns also 1 compare-and-swap in shared memory.
     template <typename Sink>
-    __device__ __forceinline__ detail::hot_sink<hot_slots, Sink> sink(const Sink &to) {
+    __device__ __forceinline__ auto sink(const Sink &to) {
         static_assert(detail::is_addressed_by_key<Sink, Key, T>,
                       "distwar: hot slots need a sink addressed by key");
         static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
                       "distwar: hot slots take no operator but add");
 #if DISTWAR_PTX
-        return {__cvta_generic_to_shared(this), to};
+        return sink_of_slots<Sink>{__cvta_generic_to_shared(this), to};
 #else
-        return {reinterpret_cast<size_t>(this), to};
+        return sink_of_slots<Sink>{reinterpret_cast<size_t>(this), to};
 #endif
     }
 
-    // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a
-    // long kernel whose hot keys change, call it now and then.
-    //   who calls  all threads of the block
-    //   to         the sink that sink() was given
+    // Adds the sums of all slots to the sink that sink() was given, and frees the slots for other keys: in a long
+    // kernel whose hot keys change, call it now and then. All threads of the block call.
     // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.
     template <typename Sink>
     __device__ __forceinline__ void flush(const Sink &to) {
@@ -119,30 +79,52 @@ struct hot_slots {
         clear();
     }
 
-    // What hot_sink calls.
-    template <typename AnyKey, typename V, typename Sink>
-    __device__ __forceinline__ void add(AnyKey key, const V (&values)[K], const Sink &to) {
-        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
-        if (may_own(key) && arrive(Key(key))) {
-            DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k)
-                distwar::atomic_add<scope::block>(&sum[slot_of(Key(key))][k], T(values[k]));
-        } else {
-            to.add(key, values);
-        }
-    }
-    // The lane with value 0 stands for the key's arrival. The others only look: each value may go either way.
-    template <typename AnyKey, typename V, typename Sink>
-    __device__ __forceinline__ void add_one(AnyKey key, int k, V given, const Sink &to) {
-        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
-        const int slot = slot_of(Key(key));
-        if (may_own(key) && (k == 0 ? arrive(Key(key)) : load(slot) == candidate(Key(key)) + 1))
-            distwar::atomic_add<scope::block>(&sum[slot][k], T(given));
-        else
-            to.add_one(key, k, given);
-    }
-
   private:
+    // What sink() returns: a sink that adds to a slot if the key owns one, else to the sink `to`.
+    template <typename Sink>
+    struct sink_of_slots {
+        // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them is: it
+        // then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of `to`).
+        size_t address; // in shared memory
+        Sink to;
+
+        template <typename AnyKey, typename V>
+        __device__ __forceinline__ void add(AnyKey key, const V (&values)[K]) const {
+            static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
+            if (may_own(key) && slots().arrive(Key(key))) {
+                DISTWAR_UNROLL
+                for (int k = 0; k < K; ++k)
+                    distwar::atomic_add<scope::block>(&slots().sum[slot_of(Key(key))][k], T(values[k]));
+            } else {
+                to.add(key, values);
+            }
+        }
+        // The lane with value 0 stands for the key's arrival. The others only look: each value may go either way.
+        template <typename AnyKey, typename V>
+        __device__ __forceinline__ void add_one(AnyKey key, int k, V given) const {
+            static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
+            const int slot = slot_of(Key(key));
+            if (may_own(key) &&
+                (k == 0 ? slots().arrive(Key(key)) : slots().load(slot) == candidate(Key(key)) + 1))
+                distwar::atomic_add<scope::block>(&slots().sum[slot][k], T(given));
+            else
+                to.add_one(key, k, given);
+        }
+        __device__ bool has_room(int count) const {
+            if constexpr (detail::knows_room<Sink>) return to.has_room(count);
+            return true;
+        }
+
+      private:
+        __device__ __forceinline__ hot_slots &slots() const {
+#if DISTWAR_PTX
+            return *static_cast<hot_slots *>(__cvta_shared_to_generic(address));
+#else
+            return *reinterpret_cast<hot_slots *>(address);
+#endif
+        }
+    };
+
     // Neighbouring keys get different slots, and so do most keys at any distance.
     static __device__ __forceinline__ int slot_of(Key key) {
         const unsigned long long mixed = static_cast<word>(key) * 0x9e3779b97f4a7c15ull;

@@ -26,9 +26,9 @@ __device__ __forceinline__ void check_counters(Key key, const T *counters) {
 template <scope S, typename T>
 __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *counter, unsigned lane,
                                                unsigned adds, bits_of<T> sum) {
-    // lane ^ adds is 0 in the lane that adds. The compiler does not see that. ptxas aggregates atomics on an address that
-    // it knows to be the same in all lanes, by a vote and shuffles of its own. Here one lane is left, so those are wasted.
-    // An address plus this offset looks different in each lane.
+    // lane ^ adds is 0 in the lane that adds, which the compiler does not see: an address plus this offset looks
+    // different in each lane. For one that is the same in all ptxas adds a vote and shuffles of its own, wasted on a
+    // single lane.
     unsigned zero = lane ^ adds;
 #if DISTWAR_PTX
     asm volatile("xor.b32 %0, %1, %2;" : "=r"(zero) : "r"(lane), "r"(adds));

@@ -202,8 +202,8 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
 // ---- reduce
 
 // Whether the keys of a whole warp differ, if neighbours do. 15 shuffles take about 16 cycles of an SM and find what a
-// match of 32 different keys finds in 70. Keys that come twice mostly do so within the first five distances, after which
-// the match follows. An inactive lane may have the key of an active one: then the match tells.
+// match of 32 different keys finds in 70. Equal keys are mostly found by the first five, and the match follows. So it
+// does if an inactive lane has the key of an active one.
 template <typename Key>
 __device__ __forceinline__ bool all_differ(bool active, Key key) {
     const int lane = int(lane_id());
@@ -221,11 +221,11 @@ __device__ __forceinline__ bool all_differ(bool active, Key key) {
     return true;
 }
 
-// What a match costs grows with the number of different keys: 2.2 cycles of an SM for each, 70 for 32. Plain atomics take
-// less where their lanes have neighbouring addresses, or where a kernel does little else. So the calls of one value look
-// first whether the keys rise by one from lane to lane. Within all pairs or fours of lanes: each lane searches for key -
-// place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different places are
-// then not found; each place commits.
+// A match takes 2.2 cycles of an SM for each different key, 70 for 32. Plain atomics take less where their lanes have
+// neighbouring addresses, or where a kernel does little else. So the calls of one value look first whether the keys
+// rise by one from lane to lane. If they do within all pairs or fours of lanes, each lane searches for key - place,
+// with place its number in the pair or four: a half or a quarter as many keys. Equal keys at different places are then
+// not found; each place commits.
 template <typename Key>
 __device__ __forceinline__ unsigned lanes_at_place(bool fours, Key key) {
     const unsigned place = lane_id() % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
@@ -246,10 +246,9 @@ __device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, un
     return __match_any_sync(lanes, key) & active_lanes;
 }
 
-// The same for one value that is no packed pair, whose keys are mostly those of single lanes. Whether two active lanes may
-// have one key, the same in all lanes; if so, active_lanes and group are set. There is nothing to sum if keys rise by one
-// everywhere, which one shuffle and one vote tell, and no match if all keys differ. A grid of pairs has neighbours in its
-// fours, and would pay for both tests: 2 to 4% of its time.
+// The same for one value that is no packed pair. Returns in all lanes whether two active ones may have one key; if so,
+// active_lanes and group are set. One shuffle and one vote tell whether keys rise by one everywhere; then there is
+// nothing to sum. There is no match if all keys differ. A grid of pairs would pay 2 to 4% of its time for both tests.
 template <typename Key>
 __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, Key key,
                                                   unsigned &active_lanes, unsigned &group) {
@@ -273,10 +272,8 @@ __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, K
     return true;
 }
 
-// Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics.
-//
-// The first lanes of the groups tell all that matters: as many as there are active lanes, and there is nothing to
-// sum; one, and the warp has one key.
+// Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics. If there are as
+// many first lanes of groups as active lanes, there is nothing to sum; if there is one, the warp has one key.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
                                                  const Sink &sink) {
@@ -332,8 +329,8 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 // one test at run time decides. in_shared(sink) says it for every sink, your own included: then each lane may make the call
 // alone, in any branch, and the loops and early exits of the kernel stay as they are.
 //
-// In shared memory a warp's sums pay only where few keys get most additions of floats: reduce_tree was 2 times as fast there
-// and half as fast with uniform keys (docs/kernel.md). For integers of 4 bytes the plain atomic won by 3 to 9 times.
+// In shared memory plain atomics were twice as fast as reduce_tree at even keys, and half as fast where few keys get
+// most additions of floats (docs/kernel.md). Of integers of 4 bytes they won by 3 to 9 times.
 //
 // Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
 // values and keys count twice); else that of reduce_tree or reduce_atomic:
@@ -387,8 +384,8 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 
 // ---- the calls with names
 
-// Each active lane sends its own K atomics: the machine code of the kernel is that with your own atomics in its place
-// (tests/codegen). `lanes` and the threshold are ignored, so the loop may stay as it was. Cost: K atomic instructions.
+// Each active lane sends its own K atomics, in the machine code of your own atomics (tests/codegen). `lanes` and the
+// threshold are ignored, so the loop may stay as it was. Cost: K atomic instructions.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const float val[2] = {1, float(lane)};
 //     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
@@ -400,19 +397,16 @@ __device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool acti
     detail::sum_by<strategy::atomic>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// A group is summed in the order of its lanes, so its sum is the same in every run. In each iteration the leader of every
-// group, its lowest lane, reads the next lane of its group: with keys A B A B A in lanes 0..4 lane 0 reads lane 2, then
-// lane 4, while lane 1 reads lane 3.
+// A group is summed in the order of its lanes, so its sum is the same in every run. In each iteration the lowest lane
+// of every group reads the next one: with keys A B A B A in lanes 0..4 lane 0 reads lane 2, then 4, while lane 1 reads
+// lane 3.
 //
 // Cost: 1 vote. If at least balance_threshold lanes are active, also
 //   1 match         none with a uniform_key
 //   1 redux         6 votes before compute capability 8.0
 //   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
 //   K               atomic instructions
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const float val[2] = {1, float(lane)};
-//     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
-//     // sums: 16, 120, 8, 156
+// Example: as for reduce_atomic, with the same sums.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool active, Key key,
                                               const T (&val)[K], const Sink &sink,
@@ -440,9 +434,9 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
     detail::sum_by<strategy::bfly>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// Best for a whole warp whose active lanes share one key. With the same active lanes, the order of additions is always the
-// same. Into a sink addressed by key (record, planes) lane l commits the totals it owns, those of values l and l + 32, also
-// of other groups and if it is inactive; into another (pointers) the lowest lane of the group, to which they move by K more
+// Best for a whole warp whose active lanes share one key. The order of additions depends on the active lanes alone.
+// Into a sink addressed by key (record, planes) lane l commits the totals it owns, those of values l and l + 32, also
+// of other groups and if it is inactive. Into another (pointers) the lowest lane of the group commits, at K more
 // shuffles.
 //
 // Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
@@ -460,10 +454,7 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more shuffles (a
 // redux counts as two). All else is summed side by side, also many small groups of a sink like aligned_record.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const float val[2] = {1, float(lane)};
-//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
-//     // sums: 16, 120, 8, 156
+// Example: as for reduce_atomic, with the same sums.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {

@@ -26,11 +26,11 @@
 //     from(first) const             optional, for calls in chunks (values.cuh): the sink of the values from `first` on, a
 //                                   multiple of 4, so that one lane adds a whole chunk by add(), not by add_one
 //     using memory = int            optional, for `require`: it adds to integers of this type alone
-// With add_one it is addressed by key: the same in all lanes of the call, because a lane may commit a value of a group that
-// it does not belong to. reduce_tree then commits all K values with one atomic instruction; without it takes K more
-// shuffles and K atomic instructions. Compute the address in add_one from a base and a stride that depend on k, not by
-// branches, which split the one instruction into several (docs/kernel.md). Whether a sink of your own lies in shared memory
-// reduce does not look: in_shared(sink) says it.
+// With add_one it is addressed by key: the same in all lanes of the call, because a lane may commit a value of a group
+// that it does not belong to. reduce_tree then commits all K values with one atomic instruction, else with K more
+// shuffles and K atomic instructions. add_one takes its address from a base and a stride that depend on k: branches
+// would split the one instruction into several (docs/kernel.md). reduce does not look where a sink of your own lies:
+// in_shared(sink) says it.
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
@@ -52,16 +52,12 @@ inline constexpr bool is_addressed_by_key<
     true;
 
 // The operator of a sink: its member type `op`, else add.
-template <typename Sink, typename = void>
-struct operator_of {
-    using type = add;
-};
 template <typename Sink>
-struct operator_of<Sink, void_type<typename Sink::op>> {
-    using type = typename Sink::op;
-};
+__device__ typename Sink::op operator_of(int);
 template <typename Sink>
-using sink_operator = typename operator_of<Sink>::type;
+__device__ distwar::add operator_of(long);
+template <typename Sink>
+using sink_operator = decltype(detail::operator_of<Sink>(0));
 
 // Whether a sink says by its member type `memory` that it adds to integers: then no order changes what they hold.
 template <typename Sink, typename = void>
@@ -105,18 +101,17 @@ __device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe
                                            [[maybe_unused]] const Sink &sink, [[maybe_unused]] int count) {
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
     detail::check_key(key);
-    if constexpr (!DISTWAR_PTX) {
-        if constexpr (knows_room<Sink>)
-            detail::refuse_if(!sink.has_room(count), "the stride of a sink is below its number of values");
-        if constexpr (is_pointers<Sink>)
-            detail::promise(active ? "lanes with one key pass different addresses in pointers" : nullptr,
-                            (unsigned long long)(detail::plain_key(key)), active ? detail::digest(sink) : 0,
-                            true);
-        else if constexpr (is_addressed_by_key<Sink, int, float> && __has_unique_object_representations(Sink))
-            detail::promise(
-                "a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
-                detail::digest(sink), false);
-    }
+#if !DISTWAR_PTX
+    if constexpr (knows_room<Sink>)
+        if (!sink.has_room(count)) simt::refuse("the stride of a sink is below its number of values");
+    if constexpr (is_pointers<Sink>)
+        detail::promise(active ? "lanes with one key pass different addresses in pointers" : nullptr,
+                        (unsigned long long)(detail::plain_key(key)), active ? simt::digest(sink) : 0, true);
+    else if constexpr (is_addressed_by_key<Sink, int, float> && __has_unique_object_representations(Sink))
+        detail::promise(
+            "a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
+            simt::digest(sink), false);
+#endif
 }
 
 // A stride, in values: made from any integer, so that an int need not be converted by the caller.
@@ -295,15 +290,13 @@ struct aligned_record {
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
 
-// A sink whose K values lie in sizeof...(Counts) arrays, each with its own stride. Array i takes Counts[i] values, in
-// their order; K is the sum of Counts.
-//
+// A sink whose K values lie in several arrays, each with its own stride. It replaces `pointers` where the addresses
+// follow from the key.
 //   Op, S    operator and scope, as for record; `fields` has add and device
-//   Counts   the number of values of each array
+//   Counts   the number of values of each array, in their order; K is their sum
 //   arrays   {base, stride} each, in global or shared memory; several may lie in one buffer
-// Replaces `pointers` where the addresses follow from the key. Cost of add, by one lane: K atomics. Of the tree's commit:
-// ceil(K / 32) atomic instructions, in which lane k selects the array of value k: 3 selects for every array after the
-// first, which compilers move out of loops.
+// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions, and 3 selects for every
+// array after the first, which compilers move out of loops.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);

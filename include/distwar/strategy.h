@@ -83,8 +83,7 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 #endif
 
 #if defined(__cplusplus) && (__cplusplus >= 201703L || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L))
-// Chooses the strategy at run time. A kernel takes its strategy as a template argument; with_strategy calls a
-// body that is compiled once for each strategy in a list.
+// with_strategy chooses at run time the strategy that a kernel takes as a template argument.
 extern "C++" namespace distwar { // a C interface that includes this may itself be included as C
 
 // The strategies of strategy.h, with the same values as distwar_strategy.
@@ -119,8 +118,8 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 } // namespace detail
 
 // Host. Returns body(strategy_constant<chosen>{}), of one type for every strategy.
-// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for.
-// chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
+// Offered: the strategies to compile the body for. Default: those that reduce<> has, tree last.
+// chosen:  one of Offered; any other value counts as the last of them.
 // Example (host):
 //     const auto number = [](auto known) { return int(distwar::strategy(known)); };
 //     const int found = distwar::with_strategy(distwar::strategy::serial, number);

@@ -47,9 +47,9 @@ __host__ __device__ constexpr int tree_shuffles(int K) {
     return shuffles;
 }
 
-// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
-// half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
-// a tree of 3 values, and save its selects. Not measured.
+// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer, at half the
+// throughput of a shuffle (CUDA C++ Programming Guide). So 3 redux cost as much as the 6 shuffles of a tree of 3
+// values, and save its selects. Not measured.
 inline constexpr int max_values_by_redux = 3;
 template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = is_integer<T> && sizeof(T) == 4 && K <= max_values_by_redux &&
@@ -99,11 +99,9 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
 //   val        1 <= K <= 64 values: float, double or integers of 4 or 8 bytes
 //   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
 //   op         add, minimum, maximum, multiply, or of integers bit_and, bit_or, bit_xor
-// If no lane is active the totals are 0 (minimum: infinity or the largest integer; maximum: -infinity or the
-// smallest integer; multiply: 1; bit_and: all bits). A NaN makes a sum NaN;
-// minimum and maximum ignore it. The order of additions depends on K alone.
-// Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
-// 8.0 on: K redux.
+// If no lane is active the totals are what changes nothing, 0 for add (atomic.cuh). A NaN makes a sum NaN; minimum and
+// maximum ignore it. The order of additions depends on K alone.
+// Cost: tree_shuffles(K) shuffles, nothing else. K redux for up to 3 ints or unsigned ints from compute capability 8.0 on.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const int val[2] = {lane, -lane};
 //     int total[distwar::tree_places(2)];

@@ -23,11 +23,12 @@
 // times are compared per unit of `work`, a number from the caller to which the time is about proportional.
 //
 // A race compares candidates by successive halving. They are launched in turn, in random order, so that a period of the
-// caller's is not mistaken for a difference; the first launch of a strategy may load its code and is not measured. When
-// each has 1, 2, 4, ..., 128 samples, they are ranked by the mean of the middle half of these, which ignores outliers.
-// Out goes what is slower than the fastest: after one sample 8 times, after two twice, later by more than a percent and
-// than chance explains; and the slower half, down to 4. The best so far stays, and is replaced if it is out at the end.
-// The first race compares all candidates; every `interval` launches follows an examination, a race of a few.
+// caller's is not mistaken for a difference. The first launch of a strategy, which may load its code, is not measured.
+// When each has 1, 2, 4, ..., 128 samples, they are ranked by the mean of the middle half of these, which ignores
+// outliers. Then out goes what is slower than the fastest: after one sample 8 times, after two twice, later by more
+// than a percent and than chance explains. So does the slower half, down to 4. The best so far stays, and is replaced
+// if it is out at the end. The first race compares all candidates; after each `interval` launches an examination
+// compares a few.
 //
 // The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: outside a
 // race a choice is one comparison; in a race about as many operations as there are candidates, and 8 rankings.
@@ -86,15 +87,16 @@ typedef struct tuner {
     int64_t examinations; // that have ended
     int64_t changes;      // examinations that replaced the best
     int64_t measured;     // launches with a ticket
-    // Of the races that have ended, in milliseconds: the sum over the measured launches of (time per work of the candidate
-    // - time per work of the best) * work. Not by the launch's own time: an outlier would have hit the best as well.
+    // Of the races that have ended, in milliseconds: the sum over the measured launches of (time of the candidate -
+    // time of the best) * work, times per unit of work. Not the launch's own time: an outlier would have hit the best
+    // as well.
     double cost;
     uint64_t random;
     tune_record records[TUNE_MAX_CANDIDATES];
 } tuner;
 
-// Enters the candidates of the next race: the best and its neighbours in threshold, the fastest known of each strategy,
-// one after the other of all, and those that are not known, so all at first.
+// Enters the candidates of the next race: the best and its neighbours in threshold, the fastest of each strategy, one
+// of all in turn, and those that are not known, so all at first.
 static inline void tune_begin_race(tuner *t) {
     const tune_candidate best = t->candidates[t->best];
     for (int c = 0; c < t->count; c++) {

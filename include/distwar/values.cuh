@@ -10,7 +10,7 @@ namespace distwar {
 
 namespace detail {
 
-// What values() returns: K values of one type. reduce and the add() of groups take it; other calls take its array `of`.
+// What values() returns. reduce and the add() of groups take it; other calls take its array `of`.
 template <int K, typename T>
 struct value_list {
     T of[K];

@@ -62,9 +62,8 @@ struct sized<8> {
 template <typename T>
 using bits_of = typename sized<int(sizeof(T))>::bits;
 
-// CUDA's integer of the size and the sign of T: of `long`, which has 8 bytes on Linux and 4 on Windows, long long or
-// int. All that is done with an integer is done with this type, so every integer of 4 or 8 bytes serves, whatever its
-// name. void: T is none.
+// CUDA's integer of the size and the sign of T, by which every integer of 4 or 8 bytes is handled, whatever its name:
+// of `long` long long on Linux, int on Windows. void: T is none.
 template <typename T>
 inline constexpr bool is_integer =
     is_same<T, int> || is_same<T, unsigned> || is_same<T, long> || is_same<T, unsigned long> ||
@@ -102,12 +101,11 @@ inline constexpr bool is_uniform<uniform_key<Key>> = true;
 
 // The key as an integer, in the form that sinks take.
 template <typename Key>
-__device__ __forceinline__ Key plain_key(Key key) {
-    return key;
-}
-template <typename Key>
-__device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
-    return key.key;
+__device__ __forceinline__ auto plain_key(Key key) {
+    if constexpr (is_uniform<Key>)
+        return key.key;
+    else
+        return key;
 }
 template <typename Key>
 using plain_key_of = decltype(detail::plain_key(declared<Key>()));
@@ -150,9 +148,9 @@ __device__ __forceinline__ T shuffle_xor(T given, int distance) {
     return detail::back<T>(__shfl_xor_sync(all_lanes, detail::form_of(given), distance));
 }
 
-// select returns a if condition != 0, else b; add_selected adds that to sum. Both without a branch: for `condition ? a : b`
-// a compiler may emit one and then duplicate the shuffles that follow it, once for each side. add_selected is two predicated
-// additions: those run on the floating-point pipe, a select on that of integers, which is half as wide.
+// select returns a if condition != 0, else b; add_selected adds that to sum. Both without a branch, after which a
+// compiler may duplicate the shuffles that follow, once for each side. add_selected is two predicated additions: they
+// run on the floating-point pipe, a select on that of integers, which is half as wide.
 #if DISTWAR_PTX
 #define DISTWAR_WITHOUT_BRANCH(type, letter, bits, addition)                                                 \
     __device__ __forceinline__ type select(unsigned condition, type a, type b) {                             \
@@ -175,30 +173,27 @@ DISTWAR_WITHOUT_BRANCH(unsigned, "r", "b32", "add.u32")
 DISTWAR_WITHOUT_BRANCH(long long, "l", "b64", "add.s64")
 DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
 #undef DISTWAR_WITHOUT_BRANCH
+#endif
 template <typename T>
 __device__ __forceinline__ T select(unsigned condition, T a, T b) {
-    static_assert(is_packed<T> || is_integer<T>, "distwar: the values have no type that a warp can sum");
-    return detail::back<T>(detail::select(condition, detail::form_of(a), detail::form_of(b)));
+    if constexpr (DISTWAR_PTX)
+        return detail::back<T>(detail::select(condition, detail::form_of(a), detail::form_of(b)));
+    else
+        return condition != 0 ? a : b;
 }
 template <typename T>
 __device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T b) {
-    auto form = detail::form_of(sum);
-    detail::add_selected(condition, form, detail::form_of(a), detail::form_of(b));
-    sum = detail::back<T>(form);
+    if constexpr (DISTWAR_PTX) {
+        auto form = detail::form_of(sum);
+        detail::add_selected(condition, form, detail::form_of(a), detail::form_of(b));
+        sum = detail::back<T>(form);
+    } else {
+        sum += condition != 0 ? a : b;
+    }
 }
-#else
-template <typename T>
-T select(unsigned condition, T a, T b) {
-    return condition != 0 ? a : b;
-}
-template <typename T>
-void add_selected(unsigned condition, T &sum, T a, T b) {
-    sum += condition != 0 ? a : b;
-}
-#endif
 
-// The low half of the pair (low, high) after a right shift by `shift`: low for 0, high for 32, 0 for 64. For
-// floats this is one 64-bit shift.
+// The low half of (low, high) after a right shift by `shift`: low for 0, high for 32, 0 for 64. Of floats a 64-bit
+// shift.
 #if DISTWAR_PTX
 __device__ __forceinline__ float shift_pair(unsigned shift, float low, float high) {
     float shifted;

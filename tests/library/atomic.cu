@@ -130,7 +130,7 @@ void check_contention(const std::vector<T> &values, T initial, std::vector<T> ex
             update<scope::block, T, Op>, update<scope::device, T, Op>, update<scope::system, T, Op>};
         const int of = threads == BLOCK ? 0 : 1 + schedule % 2;
         set_schedule(schedule);
-        run_at(sizeof(T) == 2 ? scope::device : scope(of), [&] { // simt has one of 2 bytes
+        run_at(scope(of), [&] {
             run(threads / BLOCK, BLOCK, kernels[of], device_values.get(), targets.get(), before.get());
         });
         EXPECT_EQ(targets.download(), expected);

@@ -63,26 +63,22 @@ TYPED_TEST(Half, RoundsToNearestEven) {
 
 // ---- calls
 
-template <call_kind Call, typename T>
+template <typename T, call_kind... Call>
 void check_halves(draw &random) {
-    check<Call, POINTERS, add, 5, T, float>(random);
-    check<Call, RECORD, add, 5, T, float>(random);
-    check<Call, PLANES, add, 5, T, float>(random);
-    check<Call, PAIRS, add, 5, T, float>(random);
+    (check<Call, POINTERS, add, 5, T, float>(random), ...);
+    (check<Call, RECORD, add, 5, T, float>(random), ...);
+    (check<Call, PLANES, add, 5, T, float>(random), ...);
+    (check<Call, PAIRS, add, 5, T, float>(random), ...);
     for (int repetition = 0; repetition < 3; ++repetition) { // any half may be the last of its array
-        check<Call, HALVES, add, 3, T, float>(random);
-        check<Call, HALVES, add, 4, T, float>(random);
+        (check<Call, HALVES, add, 3, T, float>(random), ...);
+        (check<Call, HALVES, add, 4, T, float>(random), ...);
     }
-    check<Call, HALVES, add, 1, T, float, unsigned long long>(random);
+    (check<Call, HALVES, add, 1, T, float, unsigned long long>(random), ...);
 }
 TYPED_TEST(Half, TakesEverySumThroughEverySink) {
     draw random(1);
     under_schedules(SCHEDULES, [&] {
-        check_halves<ATOMIC, TypeParam>(random);
-        check_halves<SERIAL, TypeParam>(random);
-        check_halves<BFLY, TypeParam>(random);
-        check_halves<TREE, TypeParam>(random);
-        check_halves<ONE_CALL, TypeParam>(random);
+        check_halves<TypeParam, ATOMIC, SERIAL, BFLY, TREE, ONE_CALL>(random);
         // Other operators: in float in the warp, rounded once, then by compare-and-swap.
         check<TREE, RECORD, minimum, 2, TypeParam, float>(random);
         check<SERIAL, RECORD, maximum, 2, TypeParam, float>(random);
@@ -93,27 +89,23 @@ TYPED_TEST(Half, TakesEverySumThroughEverySink) {
         check<TREE, PAIRS, add, 6, TypeParam, float, int, false, scope::system>(random);
     });
 }
-template <call_kind Call, typename Pair>
+template <typename Pair, call_kind... Call>
 void check_pairs(draw &random) {
-    check<Call, sink_in_turn<Call, 0>, add, 1, Pair>(random);
-    check<Call, sink_in_turn<Call, 1>, add, 4, Pair>(random);
-    check<Call, sink_in_turn<Call, 2>, add, 7, Pair>(random);
-    check<Call, sink_in_turn<Call, 3>, minimum, 2, Pair>(random);
-    check<Call, sink_in_turn<Call, 0>, maximum, 5, Pair>(random);
-    check<Call, sink_in_turn<Call, 1>, multiply, 3, Pair>(random);
-    check<Call, ALIGNED, add, 1, Pair>(random);
-    check<Call, ALIGNED, add, 4, Pair>(random);
-    check<Call, ALIGNED, add, 7, Pair>(random);
+    (check<Call, sink_in_turn<Call, 0>, add, 1, Pair>(random), ...);
+    (check<Call, sink_in_turn<Call, 1>, add, 4, Pair>(random), ...);
+    (check<Call, sink_in_turn<Call, 2>, add, 7, Pair>(random), ...);
+    (check<Call, sink_in_turn<Call, 3>, minimum, 2, Pair>(random), ...);
+    (check<Call, sink_in_turn<Call, 0>, maximum, 5, Pair>(random), ...);
+    (check<Call, sink_in_turn<Call, 1>, multiply, 3, Pair>(random), ...);
+    (check<Call, ALIGNED, add, 1, Pair>(random), ...);
+    (check<Call, ALIGNED, add, 4, Pair>(random), ...);
+    (check<Call, ALIGNED, add, 7, Pair>(random), ...);
 }
 TYPED_TEST(Half, PairsAreTakenByEveryCall) {
     using Pair = typename TestFixture::pair;
     draw random(2);
     under_schedules(SCHEDULES, [&] {
-        check_pairs<ATOMIC, Pair>(random);
-        check_pairs<SERIAL, Pair>(random);
-        check_pairs<BFLY, Pair>(random);
-        check_pairs<TREE, Pair>(random);
-        check_pairs<GROUP, Pair>(random);
+        check_pairs<Pair, ATOMIC, SERIAL, BFLY, TREE, GROUP>(random);
         check<ONE_CALL, ALIGNED, add, 2, Pair>(random);
         check<ONE_CALL, ALIGNED, add, 4, Pair>(random);
         check<ONE_CALL, RECORD, add, 1, Pair>(random);

@@ -113,9 +113,9 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
 // nothing is allocated; it can be captured in a graph. Arrays lie in device memory, aligned to their types.
 // Undefined: arrays that overlap; keys that change meanwhile; 2^32 keys or more of one bin in one call.
 // Errors: cudaErrorInvalidValue for a negative number, 2^31 bins or more, a missing array; those of a launch.
-// Cost: 1 launch. Keys are read once for each range of bins: one range up to 56,000 bins on compute capability 9.0 (a
-// fourth of its shared memory in bytes), at most 8 ranges; with more bins, or fewer keys than pay for the flush of the
-// ranges, once and an atomic for each key that is not hot.
+// Cost: 1 launch. Keys are read once for each range of bins: 56,000 bins on compute capability 9.0 (a fourth of the
+// bytes of its shared memory), at most 8 ranges. With more bins, or fewer keys than pay for the flush of the ranges,
+// they are read once, with an atomic for each key that is not hot.
 template <typename Key, typename Count>
 cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) {
     static_assert(detail::is_integer<Key>, "distwar: the key must be an integer of 4 or 8 bytes");

@@ -267,8 +267,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
                 value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
                                                       : sum_not_finite<T, V>(in, p, end, v, k);
             const int64_t place = int64_t(row) * in.vectors + v;
-            // Atomics of floats take subnormal numbers, also results, for 0. A sum of numbers of which one is at least 2^-100
-            // is a multiple of 2^-125, or not changed by the other. No other thread touches this place.
+            // Atomics of floats take subnormal numbers and results for 0. Where one number is at least 2^-100, the sum
+            // is a multiple of 2^-125, or the other does not change it. No other thread touches this place.
             bool flushes = false;
             DISTWAR_UNROLL
             for (int k = 0; k < V; ++k)
@@ -285,8 +285,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
     }
 }
 
-// The sums of long runs. A long run begins at most once in LONGEST_RUN entries, so the one that begins at
-// entry s has number s / LONGEST_RUN. All are 0 before.
+// The sums of long runs, 0 before. At most one begins in LONGEST_RUN entries: that from entry s on has number
+// s / LONGEST_RUN.
 struct long_runs {
     uint32_t *row_and_one; // [number]: the row and 1; 0: there is no such run
     unsigned *largest;     // [number][width], bits

@@ -32,10 +32,10 @@
 // What one word holds. A sum counts units of 2^-44 of the power of two above the largest |value| of source, for up to
 // 2^18 rows; twice as much for twice the rows. Each value is rounded to nearest once. sorted_fixed takes the largest of
 // the values of one sum in place of those of source.
-// What two words hold. 2^b is the power of two above the largest |value|, n = ceil(log2(count)): bits from 2^(b - 1)
-// down to 2^(b - 126 + 2 n). For a million rows 86 bits: with a largest value of 1, floats down to 2^-63 are exact, so
-// is every float once 2^-86 is not above its last bit. The sum is exact and rounded to T once, to nearest even, then
-// added to `out`. A value with bits below is rounded to a unit, and byte 1 of `report` tells.
+// What two words hold. With 2^b the power of two above the largest |value| and n = ceil(log2(count)), they hold bits from
+// 2^(b - 1) down to 2^(b - 126 + 2 n), for a million rows 86. Of values below 1 these are all floats whose last bit is
+// at least 2^-86, as of those from 2^-63 on. The sum is exact, is rounded to T once, to nearest even, and is added to
+// `out`. A value with bits below is rounded to a unit, and byte 1 of `report` tells.
 //
 // Infinities and NaN are added to their place of `out`, and change no other.
 #ifndef DISTWAR_DEVICE_SUMS_BY_KEY_CUH
@@ -67,8 +67,8 @@ struct key_sums {
     const Index *index = nullptr;           // [count], each 0..keys - 1
     const T *source = nullptr;              // [count][width]
     Out *out = nullptr;                     // [keys][width]
-    // Rows with this index are left out, as those of padding. -1: none; rows with index -1 are left out all the same, as
-    // out of range, and set byte 0 of the report. If they are padding and you read the report, pass count without them.
+    // Rows with this index are left out, as those of padding. -1: none. An index of -1 is out of range: such rows are
+    // left out all the same, and set byte 0 of the report.
     int64_t skipped = -1;
     sums_way way = sums_way::deterministic;
     // One word, device memory or pinned host memory, or nullptr. Byte 0 becomes 1 if a row was left out because its
@@ -208,17 +208,16 @@ __device__ __forceinline__ bool is_finite(F value) {
     return detail::upper_bits(value) < (sizeof(F) == 4 ? 0x7f800000u : 0x7ff00000u);
 }
 
-// How floats become integers: in units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let
-// 2^log2_count values not overflow. A power of two.
+// How floats become integers: in units of 1 / (scale 2^22), of which the largest value has up to 2^44, fewer if sums of
+// 2^log2_count values would overflow. A power of two.
 __device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
     const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
     const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
     return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
 }
 
-// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is
-// rounded to a whole number, whose last bits are those of the sum: faster than a conversion. Each addition is exact or
-// rounds to nearest, and is not contracted.
+// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A float plus 1.5 2^23 is
+// rounded to a whole number, which the last bits of the sum hold: faster than a conversion. No addition is contracted.
 struct float_units {
     int high, low;
 };
@@ -436,8 +435,7 @@ struct float_adder {
     }
 };
 
-// Single values, in `Words` words. The words of a warp's neighbouring values are neighbours: the L2 takes one request
-// for each sector of 32 bytes.
+// Single values, in `Words` words, neighbours in a warp: the L2 takes one request for each sector of 32 bytes.
 template <typename T, int Words>
 struct fixed_adder {
     using sum_type = long long;
@@ -479,8 +477,8 @@ struct fixed_adder {
 };
 
 // Whether indices repeat among ROWS_BLOCK neighbouring rows: each is compared with 15 of its warp's. Of the 1,920 pairs
-// about 20 are equal if rows come by Zipf's law with exponent 1, and one in five calls finds a pair among 10,000 rows
-// that come equally often. All threads of the block call.
+// about 20 are equal by Zipf's law with exponent 1, one in every fifth call among 10,000 rows that come equally often.
+// All threads of the block call.
 __device__ __forceinline__ bool indices_repeat(const row_request &in, int64_t first) {
     const int64_t i = first + threadIdx.x;
     const int row = i < in.count ? int(detail::row_of(in, detail::index_at(in, i))) : -1;
@@ -553,8 +551,8 @@ struct row_groups {
     }
 };
 
-// Sums vector v of the entries begin..end - 1 of the list. Adds the groups that end before `end`; the sum of the last
-// group stays in `sum`. Returns its row; -1: there is none.
+// Sums vector v of the entries begin..end - 1 of the list and adds all groups but the last, whose sum is left in `sum`.
+// Returns its row; -1: there is none.
 template <typename T, int V, typename Adder, typename Table>
 __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first,
                                               int begin, int end, int v, const Adder &adder,
@@ -621,8 +619,8 @@ __device__ __forceinline__ void add_groups(const row_request &in, row_groups &gr
     }
 }
 
-// Adds the rows first..end - 1 singly. With ADD_LOOK the block looks first, and returns ADD_GROUPS if it has added
-// nothing because indices repeat. All threads of the block call.
+// Adds the rows first..end - 1 singly. With ADD_LOOK it adds nothing and returns ADD_GROUPS if indices repeat. All
+// threads of the block call.
 template <typename T, int V, typename Adder>
 __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
                                           const fixed_sums &fixed, unsigned *warps, Adder &adder) {
@@ -896,9 +894,9 @@ cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes
 // out[index[i]][k] += source[i][k] for i < count and k < width.
 //   who calls  the host, any thread. Work is queued on `stream`; nothing is allocated; it can be captured in a graph
 //   arrays     device memory, aligned to their types; 16 bytes let vectors load and add
-// Afterwards, when the stream has come there: out holds the sums (top of this page). The bits of the deterministic
-// ways do not depend on the GPU, the order of the rows, the sizes of blocks and grids, or the version of CUDA; those
-// of two calls that add to one `out` do, as all float additions.
+// Afterwards, when the stream has come there: out holds the sums (top of this page). The bits of the deterministic ways
+// do not depend on the GPU, the order of the rows, the sizes of blocks and grids, or the version of CUDA. Those of
+// several calls that add to one `out` depend on the order of the calls.
 // Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
 // Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
