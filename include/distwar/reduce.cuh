@@ -406,7 +406,10 @@ __device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool acti
 //   1 redux         6 votes before compute capability 8.0
 //   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
 //   K               atomic instructions
-// Example: as for reduce_atomic, with the same sums.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool active, Key key,
                                               const T (&val)[K], const Sink &sink,
@@ -454,7 +457,10 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more shuffles (a
 // redux counts as two). All else is summed side by side, also many small groups of a sink like aligned_record.
-// Example: as for reduce_atomic, with the same sums.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
