@@ -140,16 +140,7 @@ static void *join(void *argument) {
     return NULL;
 }
 
-// FAKE_NCCL_BREAKS=RANK,CALLS: call number CALLS of rank RANK fails.
-static bool breaks(const fake_comm *comm) {
-    OF_THREAD int calls;
-    const char *const wanted = getenv("FAKE_NCCL_BREAKS");
-    int rank, number;
-    return wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number;
-}
-
 static int start(fake_comm *comm, void *(*body)(void *)) {
-    if (breaks(comm)) return CUDA_ERROR;
     atomic_store(&comm->done, false);
     comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
     return comm->running ? IN_PROGRESS : SYSTEM_ERROR;

@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 #include <thread>
+#include <tuple>
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -106,6 +107,7 @@ class Launched : public ProgramTest {
         _exit(good ? 0 : 1);
     }
     void start_all(int count) {
+        forget_hosts();
         for (int r = 0; r < count; r++) start(r, r, count, plan);
     }
     // Until all have begun to work.
@@ -157,7 +159,6 @@ const std::string remote = ": remote process exited or there was a network error
 TEST_F(Launched, RunTheBodyInTheirProcesses) {
     body = sum_ones;
     for (const int count : {1, 2, 3, 4}) {
-        hosts.clear();
         start_all(count);
         expect_success();
     }
@@ -174,7 +175,6 @@ TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
     std::mt19937 random(5);
     for (int run = 0; run < 6; run++) {
         const int count = 2 + run % 3, rank = int(random() % unsigned(count));
-        forget_hosts();
         start_all(count);
         await_work(count);
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
@@ -191,7 +191,6 @@ TEST_F(Launched, EndWhenOneIsKilledBeforeItHasCome) {
     plan.timeout_s = 2;
     std::mt19937 random(6);
     for (int run = 0; run < 4; run++) {
-        forget_hosts();
         start_all(3);
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
         kill(hosts[2].pid, SIGKILL);
@@ -207,7 +206,6 @@ TEST_F(Launched, EndWhenOneIsStopped) {
     body = work_for_ever;
     plan.timeout_s = 3;
     for (const int rank : {0, 2}) {
-        forget_hosts();
         start_all(3);
         await_work(3);
         kill(hosts[rank].pid, SIGSTOP);
@@ -267,7 +265,6 @@ TEST_F(Launched, EndWhenOneFails) {
     int &rank = given.number;
     for (const ranks_body how : {ranks_body(fails), ranks_body(gives_up)})
         for (rank = 0; rank < 3; rank++) {
-            forget_hosts();
             body = how;
             start_all(3);
             EXPECT_EQ(end_of(rank), 1);
@@ -284,10 +281,7 @@ TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {
         int rank, count;
         const ranks_plan *with;
     };
-    const struct {
-        std::vector<member> members;
-        std::string text;
-    } cases[] = {
+    const std::pair<std::vector<member>, std::string> cases[] = {
         {{{0, 3, &brief}, {1, 3, &brief}}, "rank 2: has not come within 1 s"},
         {{{1, 2, &brief}},
          "rank 1: cannot reach rank 0 at localhost, port PORT (MASTER_ADDR, MASTER_PORT) within 1 s: Connection refused"},
@@ -296,27 +290,16 @@ TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {
         {{{0, 3, &plan}, {1, 2, &plan}, {2, 3, &plan}},
          "rank 1: was started as one of 2 ranks, rank 0 as one of 3"},
         {{{0, 3, &plan}, {1, 3, &plan}, {1, 3, &plan}}, "rank 1: two processes have this rank"}};
-    for (const auto &c : cases) {
+    for (const auto &[members, said] : cases) {
         forget_hosts();
         began = std::chrono::steady_clock::now();
-        for (const member &m : c.members) start(int(&m - c.members.data()), m.rank, m.count, *m.with);
-        std::string text = c.text;
+        for (const member &m : members) start(int(&m - members.data()), m.rank, m.count, *m.with);
+        std::string text = said;
         if (const size_t at = text.find("PORT (M"); at != std::string::npos)
             text.replace(at, 4, std::to_string(place.port));
         expect_told(text);
         EXPECT_LT(waited(), 10);
     }
-}
-
-TEST_F(Launched, APortInUseIsSaid) {
-    body = sum_ones;
-    const int s = socket_at(0, true);
-    place.port = port_of(s);
-    start(0, 0, 2, plan);
-    expect_told(
-        "rank 0: cannot listen at localhost, port " + std::to_string(place.port) +
-        ": Address already in use; MASTER_ADDR must name the host of rank 0, MASTER_PORT a free port");
-    close(s);
 }
 
 // A program that is none of the ranks holds the port and says nothing, or something else.
@@ -327,6 +310,11 @@ TEST_F(Launched, AnotherServerIsNotRank0) {
     plan.timeout_s = 1;
     const int s = socket_at(0, true);
     place.port = port_of(s);
+    start(0, 0, 2, plan);
+    expect_told(
+        "rank 0: cannot listen at localhost, port " + std::to_string(place.port) +
+        ": Address already in use; MASTER_ADDR must name the host of rank 0, MASTER_PORT a free port");
+    hosts.clear();
     start(1, 1, 2, plan);
     expect_told(no_answer);
     hosts.clear();
@@ -376,12 +364,8 @@ TEST(Place, IsThatOfTheLauncher) {
                       slurm = "SLURM_PROCID=2 SLURM_LOCALID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4",
                       open_mpi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
                                  "OMPI_COMM_WORLD_LOCAL_SIZE=2";
-    const struct {
-        std::string environment; // the last of a name counts
-        ranks_found found;
-        std::string
-            text; // the rank, their number, the local one, the port and the address, or why there is none
-    } cases[] = {
+    // The last of a name counts. The text: the rank, their number, the local one, the port and the address, or why there is none.
+    const std::tuple<std::string, ranks_found, std::string> cases[] = {
         {none, RANKS_NONE, ""},
         {torchrun, RANKS_FOUND, "3 8 1 1234 a"},
         {torchrun + "TORCHELASTIC_USE_AGENT_STORE=True", RANKS_FOUND, "3 8 1 1235 a"},
@@ -400,22 +384,22 @@ TEST(Place, IsThatOfTheLauncher) {
         {"PMI_RANK=0 PMI_SIZE=2", RANKS_WRONG,
          "2 ranks (PMI_SIZE) need MASTER_ADDR and MASTER_PORT in the environment: the host of rank 0 and a free "
          "port there"}};
-    for (const auto &c : cases) {
+    for (const auto &[environment, found, text] : cases) {
         ranks_place place = {};
         fault why = {};
         std::vector<std::string> names;
-        std::istringstream words(c.environment);
+        std::istringstream words(environment);
         for (std::string word; words >> word;) {
             names.push_back(word.substr(0, word.find('=')));
             setenv(names.back().c_str(), word.c_str() + names.back().size() + 1, 1);
         }
-        EXPECT_EQ(ranks_find_place(&place, &why), c.found) << c.text;
+        EXPECT_EQ(ranks_find_place(&place, &why), found) << text;
         for (const std::string &name : names) unsetenv(name.c_str());
-        std::ostringstream found;
-        if (c.found == RANKS_FOUND)
-            found << place.own << " " << place.count << " " << place.local << " " << place.port << " "
-                  << place.address;
-        EXPECT_EQ(c.found == RANKS_WRONG ? why.text : found.str(), c.text);
+        std::ostringstream it;
+        if (found == RANKS_FOUND)
+            it << place.own << " " << place.count << " " << place.local << " " << place.port << " "
+               << place.address;
+        EXPECT_EQ(found == RANKS_WRONG ? why.text : it.str(), text);
     }
 }
 

@@ -36,37 +36,25 @@ whole on_one_gpu(const whole &start, int64_t existing) {
     return {gaussians.read(), first.read(), second.read(), start.density};
 }
 
-host_gaussians rows_of(const host_gaussians &all, int64_t begin, int64_t end) {
-    host_gaussians out(end - begin, all.sh_degree);
-    for (int a = 0; a < 5; a++)
-        std::copy_n(all.array[a].begin() + begin * all.width(a), (end - begin) * all.width(a),
-                    out.array[a].begin());
-    return out;
-}
-
-void put_rows(const host_gaussians &part, int64_t begin, host_gaussians *all) {
-    for (int a = 0; a < 5; a++)
-        std::copy(part.array[a].begin(), part.array[a].end(), all->array[a].begin() + begin * all->width(a));
-}
-
 struct parts_run {
     const whole *start;
     int64_t existing;
     whole result;
 };
 
-void upload(const gs_gaussians *to, const host_gaussians &from) {
-    const gs_arrays a = gs_arrays_of(to);
+// A rank's rows, of those from `begin` on in all.
+void upload(const gs_gaussians &to, const host_gaussians &all, int64_t begin) {
+    const gs_arrays a = gs_arrays_of(&to);
     for (int k = 0; k < 5; k++)
-        device_upload(a.of[k], from.array[k].data(), from.array[k].size() * sizeof(float));
+        device_upload(a.of[k], all.array[k].data() + begin * all.width(k),
+                      size_t(to.count * all.width(k)) * sizeof(float));
 }
 
-host_gaussians download(const gs_gaussians *from) {
-    host_gaussians out(from->count, from->sh_degree);
-    const gs_arrays a = gs_arrays_of(from);
+void download(const gs_gaussians &from, host_gaussians *all, int64_t begin) {
+    const gs_arrays a = gs_arrays_of(&from);
     for (int k = 0; k < 5; k++)
-        device_download(out.array[k].data(), a.of[k], out.array[k].size() * sizeof(float));
-    return out;
+        device_download(all->array[k].data() + begin * all->width(k), a.of[k],
+                        size_t(from.count * all->width(k)) * sizeof(float));
 }
 
 // From the first `existing` Gaussians to room for all.
@@ -78,9 +66,9 @@ bool run_rank(ranks *group, void *context) {
     training_state state = {};
     if (!training_state_open_empty(&state, &place, run->existing, start.gaussians.sh_degree)) return false;
     const int64_t from = state.first, end = from + state.gaussians.count;
-    upload(&state.gaussians, rows_of(start.gaussians, from, end));
-    upload(&state.first_moment, rows_of(start.first, from, end));
-    upload(&state.second_moment, rows_of(start.second, from, end));
+    upload(state.gaussians, start.gaussians, from);
+    upload(state.first_moment, start.first, from);
+    upload(state.second_moment, start.second, from);
     const bool splits = !start.density.empty();
     if (splits)
         device_upload(state.density, &start.density[size_t(2 * from)],
@@ -93,9 +81,9 @@ bool run_rank(ranks *group, void *context) {
          gs_density_penalty(&state.gaussians, count, 0.5f, 0.25f, &state.first_moment, nullptr) != GS_OK))
         good = ranks_fail(group, "%s", gs_last_error());
     if (good) {
-        put_rows(download(&state.gaussians), state.first, &run->result.gaussians);
-        put_rows(download(&state.first_moment), state.first, &run->result.first);
-        put_rows(download(&state.second_moment), state.first, &run->result.second);
+        download(state.gaussians, &run->result.gaussians, state.first);
+        download(state.first_moment, &run->result.first, state.first);
+        download(state.second_moment, &run->result.second, state.first);
     }
     training_state_close(&state);
     return good;

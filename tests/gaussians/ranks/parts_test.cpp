@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A scene on 2 to 4 ranks: the bits of one GPU with DISTWAR_FIXED, its numbers otherwise.
+// A scene on 2 to 4 ranks: the bits of one GPU with DISTWAR_FIXED, its numbers otherwise. Whole trainings on ranks, by either
+// transport, and the pictures that they show: gpus_test.cpp and validation_views_test.cpp.
 #include "parts.h"
 #include "kernel_frame.h"
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,7 +21,7 @@ void PrintTo(const batch_choice &choice, std::ostream *out) {
     *out << ", " << choice.views << " views";
 }
 
-// A scene, its cameras and photographs.
+// A scene, its cameras and photographs. But for the first, these have masks and gains.
 struct training {
     explicit training(const batch_choice &choice)
         : choice(choice), frame(choice.scene), cameras(size_t(choice.views), frame.view.camera) {
@@ -29,10 +31,13 @@ struct training {
             camera.translation[0] += 0.07f * float(v);
             camera.translation[1] -= 0.2f * float(v % 2);
             camera.fx *= 1 + 0.05f * float(v);
-            std::vector<uint8_t> picture{};
+            std::vector<uint8_t> picture{}, mask{};
             for (const float value : random_floats(uint64_t(100 + v), 3 * pixels, 0, 255.9f))
                 picture.push_back(uint8_t(value));
+            for (const float value : random_floats(uint64_t(200 + v), pixels, 0, 2))
+                mask.push_back(uint8_t(value));
             pictures.push_back(std::make_unique<device_vector<uint8_t>>(picture));
+            masks.push_back(std::make_unique<device_vector<uint8_t>>(mask));
         }
     }
     gs_camera camera(int v) const { return cameras[size_t(v)]; }
@@ -40,7 +45,8 @@ struct training {
     batch_choice choice;
     kernel_frame frame;
     std::vector<gs_camera> cameras;
-    std::vector<std::unique_ptr<device_vector<uint8_t>>> pictures;
+    std::vector<std::unique_ptr<device_vector<uint8_t>>> pictures, masks;
+    const device_vector<float> log_gain{std::vector<float>{0.25f, -0.5f, 0.125f}};
 };
 
 // Gaussians first .. last - 1; first is a multiple of 4, so that arrays stay aligned.
@@ -52,23 +58,24 @@ gs_gaussians part_of(gs_gaussians all, int64_t first, int64_t last) {
     return all;
 }
 
-// rows NULL: gs_loss.
-bool put_loss(const training &t, int view, const gs_rows *rows, const float *color, float *d_color) {
+// rows NULL: gs_loss. Adds to `sum`: loss, difference, SSIM.
+bool put_loss(const training &t, int view, const gs_rows *rows, const float *color, float *d_color,
+              double sum[3]) {
     const gs_camera camera = t.camera(view);
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
-                                  nullptr};
-    const device_vector<double> result(3);
-    const gs_loss_image image = loss_image(images, result.data(), d_color);
-    return (rows ? libgs_loss_rows(&image, *rows, NULL, NULL) : gs_loss(&image, 1, NULL)) == GS_OK;
-}
-
-bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
-    const training *const t = static_cast<const training *>(context);
-    return put_loss(*t, image->view, &image->rows, image->color, image->d_color) ||
-           ranks_fail(group, "%s", gs_last_error());
+                                  view > 0 ? t.masks[size_t(view)]->data() : nullptr};
+    const device_vector<double> result(3), gain_rows(size_t(camera.height) * GS_EXPOSURE_SUMS);
+    const device_vector<float> gain_sums(GS_EXPOSURE_SUMS);
+    gs_loss_image image = loss_image(images, result.data(), d_color);
+    image.log_gain = view > 0 ? t.log_gain.data() : nullptr, image.gain_sums = gain_sums.data();
+    const gs_status status =
+        rows ? libgs_loss_rows(&image, *rows, gain_rows.data(), NULL) : gs_loss(&image, 1, NULL);
+    for (size_t k = 0; k < 3 && status == GS_OK; k++) sum[k] += result.read()[k];
+    return status == GS_OK;
 }
 
 struct result {
+    std::array<double, 3> loss; // of all views
     std::vector<double> gradient;
     std::vector<float> absolute; // of the means in the image
 };
@@ -89,6 +96,7 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     const device_vector<gs_splat> splats(size_t(views) * count);
     const device_vector<gs_splat_grad> splat_grad(size_t(views) * count);
     const device_vector<float> by_means(2 * size_t(views) * count);
+    std::array<double, 3> loss = {};
     float *const absolute = has_absolute(t) ? by_means.data() : nullptr;
     gs_view all = t.frame.view;
     all.views = {views, t.cameras.data()}, all.splats = splats.data();
@@ -104,7 +112,8 @@ result on_one_gpu(const training &t, distwar_policy policy) {
         EXPECT_GS_OK(gs_render(&view, NULL));
         EXPECT_GS_OK(gs_settle(&view, NULL));
         const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
-        EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
+        EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data(), loss.data()))
+            << gs_last_error();
         gradient.color = d_color.data(), gradient.abs_mean2d = absolute;
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
     }
@@ -113,20 +122,26 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     gradient.abs_mean2d = absolute;
     gradient.splat_grad = splat_grad.data(), gradient.gaussians = *gradients.get();
     EXPECT_GS_OK(gs_project_backward(&all, &gradient, NULL));
-    return {values_of(gradients), absolute ? by_means.read() : std::vector<float>(2 * size_t(views) * count)};
+    return {loss, values_of(gradients),
+            absolute ? by_means.read() : std::vector<float>(2 * size_t(views) * count)};
 }
 
 struct shared_run {
     const training *t;
     distwar_policy policy;
-    const gs_gaussians *gaussians, *gradients; // of the whole scene
-    std::vector<int64_t> begin;                // of each rank's Gaussians
-    std::vector<float> absolute;               // [views][count][2]
-    int steps;
-    const gs_gaussians *first_moment, *second_moment;
+    const gs_gaussians *gaussians, *gradients;      // of the whole scene
+    std::vector<int64_t> begin;                     // of each rank's Gaussians
+    std::vector<float> absolute;                    // [views][count][2]
     int64_t rows[RANKS_MAX], first_rows[RANKS_MAX]; // of tiles that each rank rendered, at last and at first
-    int failing_rank, failing_step;                 // failing_step 0: none
+    double loss[RANKS_MAX][3];                      // of these rows, at last
 };
+
+bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
+    shared_run *const run = static_cast<shared_run *>(context);
+    return put_loss(*run->t, image->view, &image->rows, image->color, image->d_color,
+                    run->loss[ranks_own(group)]) ||
+           ranks_fail(group, "%s", gs_last_error());
+}
 
 // Of tiles that the rank rendered of the last batch.
 int64_t rows_of(const parts *s) {
@@ -134,11 +149,6 @@ int64_t rows_of(const parts *s) {
     for (int p = s->out.begin[s->rank]; p < s->out.begin[s->rank + 1]; p++)
         rows += s->out.parts[p].rows.end - s->out.parts[p].rows.begin;
     return rows;
-}
-
-// What a rank that is to fail does in the middle of a step.
-bool fail_in_step(ranks *group, void *, const part_image *, gs_stream) {
-    return ranks_fail(group, "no loss of this image");
 }
 
 bool run_rank(ranks *group, void *context) {
@@ -155,28 +165,21 @@ bool run_rank(ranks *group, void *context) {
     std::vector<int32_t> pictures{};
     for (int v = 0; v < views; v++) pictures.push_back(3 * v);
     batch.pictures = pictures.data();
-    batch.loss = loss_of_rank, batch.context = const_cast<training *>(run->t);
+    batch.loss = loss_of_rank, batch.context = run;
     const device_vector<float> absolute(size_t(2 * views * (last - first)));
     const gs_gaussians gradients = part_of(*run->gradients, first, last);
     float *const means = has_absolute(*run->t) ? absolute.data() : nullptr;
     bool good = true;
-    for (int step = 1; good && step <= run->steps; step++) {
-        if (step == run->failing_step && own == run->failing_rank)
-            batch.loss = fail_in_step, batch.context = run;
+    for (int step = 1; good && step <= 2; step++) { // the second knows what rows of the first cost
+        std::fill_n(run->loss[own], 3, 0.0);
         good = parts_backward(s, &batch, &gradients, means) && ranks_wait(group, nullptr);
-        if (step == 1) run->first_rows[own] = rows_of(s);
-        if (!good || !run->first_moment) continue;
-        const gs_gaussians m = part_of(*run->first_moment, first, last),
-                           v = part_of(*run->second_moment, first, last);
-        const gs_adam_rates rates = {0.01f, 0.01f, 0.01f, 0.02f, 0.02f, 0.01f, 0};
-        good = gs_adam(&batch.gaussians, &gradients, &m, &v, &rates, step, NULL) == GS_OK;
+        (step == 1 ? run->first_rows : run->rows)[own] = rows_of(s);
     }
     const std::vector<float> got = absolute.read();
     const int64_t count = run->t->choice.scene.count;
     for (int v = 0; v < views && last > first && has_absolute(*run->t); v++)
         memcpy(&run->absolute[size_t(2 * (v * count + first))], &got[size_t(2 * v * (last - first))],
                size_t(2 * (last - first)) * sizeof(float));
-    run->rows[own] = rows_of(s);
     parts_close(s);
     return good;
 }
@@ -192,34 +195,30 @@ std::vector<int64_t> shares_of(int64_t count, int ranks_number) {
     return begin;
 }
 
-shared_run run_of(const training &t, distwar_policy policy, const device_gaussians &gradients,
-                  int ranks_number) {
-    shared_run run = {};
-    run.t = &t, run.policy = policy, run.steps = 1;
-    run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
-    const int64_t count = t.choice.scene.count;
-    run.begin = shares_of(count, ranks_number);
-    run.absolute.resize(2 * size_t(t.choice.views) * size_t(count));
-    return run;
-}
-
-void expect_done(int count, ranks_body body, void *context) {
-    ranks_plan plan = {};
-    plan.count = count;
-    fault why = {};
-    ASSERT_TRUE(ranks_run(&plan, body, context, &why)) << why.text;
-}
-
 result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     const scene_choice &scene = t.choice.scene;
     const device_gaussians gradients(scene.count, scene.sh_degree);
-    shared_run run = run_of(t, policy, gradients, ranks_number);
-    expect_done(ranks_number, run_rank, &run);
-    return {values_of(gradients), run.absolute};
+    shared_run run = {};
+    run.t = &t, run.policy = policy;
+    run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
+    run.begin = shares_of(scene.count, ranks_number);
+    run.absolute.resize(2 * size_t(t.choice.views) * size_t(scene.count));
+    ranks_plan plan = {};
+    plan.count = ranks_number;
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    if (ranks_number == 4 && t.choice.views == 1) { // rows cost differently, and shares have followed
+        EXPECT_NE(run.first_rows[0], run.rows[0]);
+    }
+    std::array<double, 3> loss = {};
+    for (size_t k = 0; k < 3; k++)
+        for (const auto &of_rank : run.loss) loss[k] += of_rank[k];
+    return {loss, values_of(gradients), run.absolute};
 }
 
 class Parts : public testing::TestWithParam<batch_choice> {};
 
+// By any other reduction its numbers.
 TEST_P(Parts, GivesTheBitsOfOneGpu) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
@@ -228,6 +227,7 @@ TEST_P(Parts, GivesTheBitsOfOneGpu) {
     ASSERT_GT(norm, 0);
     for (int count = 2; count <= 4; count++) {
         const result got = on_ranks(t, {DISTWAR_FIXED, 0}, count);
+        for (size_t k = 0; k < 3; k++) EXPECT_NEAR(got.loss[k], one.loss[k], 1e-12) << count << " ranks";
 #ifdef DISTWAR_SIMT
         EXPECT_EQ(got.gradient, one.gradient) << count << " ranks";
         EXPECT_EQ(got.absolute, one.absolute) << count << " ranks";
@@ -235,115 +235,10 @@ TEST_P(Parts, GivesTheBitsOfOneGpu) {
         EXPECT_LE(relative_norm(got.gradient, one.gradient), 1e-5) << count << " ranks";
 #endif
     }
-}
-
-TEST_P(Parts, GivesTheNumbersOfOneGpuByAnyReduction) {
-    const training t(GetParam());
-    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
     for (const int count : {3, 4})
         EXPECT_LE(relative_norm(on_ranks(t, {DISTWAR_TREE, 0}, count).gradient, one.gradient), 1e-5)
             << count << " ranks";
 }
-
-struct showing {
-    const training *t;
-    std::vector<int64_t> begin;  // of each rank's Gaussians
-    std::vector<float> images;   // [views][GS_CHANNELS][height][width]
-    int views_before[RANKS_MAX]; // of each rank: views that were shown
-};
-
-bool keep_rows(ranks *group, void *context, const part_image *image, gs_stream stream) {
-    showing *const to = static_cast<showing *>(context);
-    const size_t width = size_t(image->width), plane = width * size_t(image->height),
-                 first = size_t(image->rows.begin * GS_TILE_SIZE) * width,
-                 end = std::min(size_t(image->rows.end * GS_TILE_SIZE) * width, plane);
-    if (!ranks_wait(group, stream)) return false;
-    for (size_t c = 0; c < GS_CHANNELS; c++)
-        device_download(
-            &to->images[(size_t(to->views_before[ranks_own(group)]) * GS_CHANNELS + c) * plane + first],
-            image->color + c * plane + first, (end - first) * sizeof(float));
-    return true;
-}
-
-bool show_rank(ranks *group, void *context) {
-    showing *const run = static_cast<showing *>(context);
-    const training &t = *run->t;
-    const size_t own = size_t(ranks_own(group));
-    parts *const s = static_cast<parts *>(parts_open(group));
-    if (!s) return false;
-    part_batch batch = {};
-    batch.gaussians = part_of(*t.frame.gaussians.get(), run->begin[own], run->begin[own + 1]);
-    batch.sh_degree_used = t.choice.scene.sh_degree_used;
-    memcpy(batch.background, t.frame.view.background, sizeof batch.background);
-    batch.views = 1, batch.loss = keep_rows, batch.context = context;
-    bool good = true;
-    for (int v = 0; v < t.choice.views && good; v++) {
-        batch.cameras = &t.cameras[size_t(v)];
-        run->views_before[own] = v;
-        good = parts_render(s, &batch) && ranks_wait(group, nullptr);
-    }
-    parts_close(s);
-    return good;
-}
-
-// Also on a GPU, whose kernel for several cameras rounds otherwise than that for one.
-TEST_P(Parts, ShowsTheBytesOfOneGpu) {
-    const training t(GetParam());
-    const size_t values = GS_CHANNELS * size_t(t.frame.pixels());
-    std::vector<float> expected{};
-    for (int v = 0; v < t.choice.views; v++) {
-        own_view view(t.frame.view);
-        view.camera = t.camera(v), view.image = {}, view.ranges = {};
-        ASSERT_GS_OK(gs_forward(&view, NULL));
-        expected.resize(expected.size() + values);
-        device_download(&expected[size_t(v) * values], view.image.color, values * sizeof(float));
-    }
-    for (int count = 2; count <= 4; count++) {
-        showing run = {&t, shares_of(t.choice.scene.count, count), std::vector<float>(expected.size()), {}};
-        expect_done(count, show_rank, &run);
-        EXPECT_EQ(memcmp(run.images.data(), expected.data(), expected.size() * sizeof(float)), 0)
-            << count << " ranks";
-    }
-}
-
-TEST_P(Parts, TrainsToTheSameBits) {
-    std::vector<double> first;
-    for (const int count : {2, 3, 4}) {
-        const training t(GetParam()); // Gaussians as they began
-        const scene_choice &scene = t.choice.scene;
-        const device_gaussians gradients(scene.count, scene.sh_degree), m(scene.count, scene.sh_degree),
-            v(scene.count, scene.sh_degree);
-        shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, count);
-        run.steps = 3, run.first_moment = m.get(), run.second_moment = v.get();
-        expect_done(count, run_rank, &run);
-        if (count == 4 && t.choice.views == 1) { // rows cost differently, and shares have followed
-            EXPECT_NE(run.first_rows[0], run.rows[0]);
-        }
-        const std::vector<double> now = values_of(t.frame.gaussians);
-        if (first.empty()) first = now;
-        EXPECT_EQ(now, first) << count << " ranks";
-    }
-}
-
-#ifdef DISTWAR_SIMT
-TEST_P(Parts, GivesTheSameBitsByNccl) {
-    const training t(GetParam());
-    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
-    const device_gaussians gradients(t.choice.scene.count, t.choice.scene.sh_degree);
-    shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, 3);
-    ranks_plan plan = {};
-    plan.count = 3, plan.kind = RANKS_GPUS, plan.nccl = FAKE_NCCL, plan.devices = 1;
-    fault why = {};
-    ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
-    EXPECT_EQ(values_of(gradients), one.gradient);
-    run.steps = 2, run.failing_step = 2;
-    for (run.failing_rank = 0; run.failing_rank < 3; run.failing_rank++) {
-        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
-        EXPECT_EQ(std::string(why.text),
-                  "rank " + std::to_string(run.failing_rank) + ": no loss of this image");
-    }
-}
-#endif
 
 INSTANTIATE_TEST_SUITE_P(Batches, Parts,
                          testing::Values(batch_choice{{4, 192, 1, 1, 71, 45}, 1}, // three rows of tiles

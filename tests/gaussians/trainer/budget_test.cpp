@@ -8,6 +8,7 @@
 #include "plan.h"
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 
 namespace {
 
@@ -39,8 +40,7 @@ class timed : public cloud {
         looking_on look([this](const training_state *seen, const training_report *, looking_on *self) {
             at.push_back(seen->place.at);
             clock += observing;
-            self->end =
-                (end_at > 0 && seen->place.views >= end_at) || (end_after_one && seen->place.scene == 1);
+            self->end = end_after_one && seen->place.scene == 1;
         });
         seen_iteration = state.place.views;
         run.train_on(views, settings, &look.observer);
@@ -65,10 +65,9 @@ class timed : public cloud {
     double cost = 3e-5;               // seconds of a step, for each Gaussian
     double observing = 0;             // seconds of the observer
     double retired = 0, retiring = 0; // the part, and the seconds of a retirement
-    int64_t end_at = 0;
-    bool end_after_one = false; // in the second scene
-    int64_t usual = 0;          // iterations of the run that a long budget begins with
-    std::vector<double> asked;  // of `fit`, one after another: the steps that the budget was worth
+    bool end_after_one = false;       // in the second scene
+    int64_t usual = 0;                // iterations of the run that a long budget begins with
+    std::vector<double> asked;        // of `fit`, one after another: the steps that the budget was worth
     int retirements = 0;
     std::vector<int64_t> at;
     int64_t seen_iteration = 0, seen_dead = 0;
@@ -158,17 +157,14 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
 // A budget of several usual runs begins with one, and a longer one follows. Where the validation view is white and all others
 // are black, that becomes no better: the time that is left is for teachers, or not used.
 TEST(BudgetedTraining, ALongBudgetIsNoWorseThanAUsualRun) {
-    const struct {
-        bool confirms;
-        double seconds;
-        int32_t scene, scenes;
-    } cases[] = {{true, 0.6, 1, 0}, {false, 0.6, 1, 1}, {false, 2, 2, 2}};
-    for (const auto &c : cases) {
-        SCOPED_TRACE(testing::Message() << c.confirms << ", " << c.seconds);
+    const std::tuple<bool, double, int32_t, int32_t> cases[] = {
+        {true, 0.6, 1, 0}, {false, 0.6, 1, 1}, {false, 2, 2, 2}};
+    for (const auto &[confirms, seconds, scene, scenes] : cases) {
+        SCOPED_TRACE(testing::Message() << confirms << ", " << seconds);
         timed t, once;
         for (timed *each : {&t, &once}) {
             const size_t bytes = 3 * timed::width * timed::height;
-            const std::vector<uint8_t> white(bytes, 255), others(bytes, c.confirms ? 255 : 0);
+            const std::vector<uint8_t> white(bytes, 255), others(bytes, confirms ? 255 : 0);
             for (const target_view &view : each->views) device_upload(view.pixels, others.data(), bytes);
             each->validate(white);
             each->settings.validate_every = 10000; // but for the last look
@@ -176,19 +172,19 @@ TEST(BudgetedTraining, ALongBudgetIsNoWorseThanAUsualRun) {
             each->cost = 6e-5; // 250 steps of 40 Gaussians in 0.6 s
         }
         once.train_for(0);
-        t.train_for(c.seconds);
+        t.train_for(seconds);
         const run_place &place = t.state.place;
         EXPECT_EQ(shown_as_floats(t.state.distillation.teacher[0]), shown_as_floats(once.state.gaussians));
-        EXPECT_EQ(place.scene, c.scene);
-        EXPECT_EQ(place.scenes, c.scenes);
+        EXPECT_EQ(place.scene, scene);
+        EXPECT_EQ(place.scenes, scenes);
         EXPECT_EQ(place.first_run, 60);
         EXPECT_EQ(place.progress, 1);
-        EXPECT_EQ(place.ended, c.confirms ? 0 : 45);
+        EXPECT_EQ(place.ended, confirms ? 0 : 45);
         EXPECT_TRUE(place_is_possible(&place));
-        if (c.scenes == 1)
+        if (scenes == 1)
             EXPECT_EQ(shown_as_floats(t.state.gaussians), shown_as_floats(once.state.gaussians));
         else
-            EXPECT_NEAR(place.seconds, c.seconds, 0.03 * c.seconds);
+            EXPECT_NEAR(place.seconds, seconds, 0.03 * seconds);
     }
 }
 
@@ -212,54 +208,29 @@ TEST(BudgetedTraining, RetiresWhereThatTakesLittleOfItsTime) {
     }
 }
 
-TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
-    timed whole, parts;
-    whole.train_for(0.4);
-    parts.end_at = 60;
-    parts.train_for(0.4);
-    EXPECT_EQ(parts.state.place.views, 61);
-    EXPECT_LT(parts.state.place.progress, 0.5);
-    EXPECT_NEAR(parts.state.place.seconds, parts.report.seconds, 1e-12);
-    const double first = parts.report.seconds;
-    const size_t fits = parts.asked.size();
-    parts.end_at = 0;
-    parts.train_for(0.4);
-    EXPECT_GT(parts.asked.size(), fits); // the settings are those of the first part
-    EXPECT_LT(*std::max_element(parts.asked.begin(),
-                                parts.asked.end()), // also before a step of this part was timed
-              2 * *std::max_element(whole.asked.begin(), whole.asked.end()));
-    EXPECT_NEAR(first + parts.report.seconds, 0.4, 0.03 * 0.4);
-    EXPECT_NEAR(parts.state.place.seconds, 0.4, 0.03 * 0.4);
-    EXPECT_EQ(parts.state.place.at, 500);
-    EXPECT_TRUE(std::is_sorted(parts.at.begin(), parts.at.end()));
-    EXPECT_NEAR(double(parts.state.place.views), double(whole.state.place.views),
-                0.05 * double(whole.state.place.views));
-    const int64_t done = parts.state.place.views;
-    parts.train_for(0.4); // nothing is left
-    EXPECT_EQ(parts.state.place.views, done);
-}
-
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0};
+    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0},
+                    fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&good));
-    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&fresh));
-    fresh.views = 13;
-    EXPECT_FALSE(place_is_possible(&fresh));
-    const struct {
-        int64_t at, before;
-        double length, progress, seconds;
-        int64_t ended;
-    } bad[] = {
-        {640, 641, 1000, 0.64, 3.2, 0},  {640, -2, 1000, 0.64, 3.2, 0},   {640, 638, NAN, 0.64, 3.2, 0},
-        {640, 638, 1000, NAN, 3.2, 0},   {640, 638, 1000, 1.1, 3.2, 0},   {640, 638, 1000, 0.64, -1, 0},
-        {640, 638, 1e300, 0.6, 3.2, 0},  {640, 638, 1000, 0.6, NAN, 0},   {INT64_MAX, 638, 1, 0.6, 1, 0},
-        {640, 638, 1000, 0.64, 3.2, -1}, {640, 638, 1000, 0.64, 3.2, 601}};
-    for (const auto &b : bad) {
-        const run_place place = {600,     600, b.at, b.before, b.length, b.progress, b.seconds,
-                                 b.ended, 0,   0,    0,        0,        0,          0};
-        EXPECT_FALSE(place_is_possible(&place));
-    }
+    run_place later = fresh;
+    later.views = 13;
+    EXPECT_FALSE(place_is_possible(&later));
+    const std::pair<int64_t run_place::*, int64_t> whole[] = {{&run_place::before, 641},
+                                                              {&run_place::before, -2},
+                                                              {&run_place::at, INT64_MAX},
+                                                              {&run_place::ended, -1},
+                                                              {&run_place::ended, 601}};
+    const std::pair<double run_place::*, double> real[] = {
+        {&run_place::length, NAN},   {&run_place::length, 1e300}, {&run_place::progress, NAN},
+        {&run_place::progress, 1.1}, {&run_place::seconds, NAN},  {&run_place::seconds, -1}};
+    const auto expect_impossible = [&good](auto member, auto value) {
+        run_place bad = good;
+        bad.*member = value;
+        EXPECT_FALSE(place_is_possible(&bad)) << value;
+    };
+    for (const auto &[member, value] : whole) expect_impossible(member, value);
+    for (const auto &[member, value] : real) expect_impossible(member, value);
 }
 
 // ---- the program
@@ -305,7 +276,9 @@ TEST_F(Budget, EndsInTimeAndAResumedRunHasWhatIsLeft) {
 }
 
 TEST_F(Budget, WrongOnesAreRefused) {
-    std::vector<refusal> table = {{train + "5 --reproducible", 2, "--reproducible excludes --budget"},
+    std::vector<refusal> table = {{"train @data -o @scene.ply --reproducible --reduce atomic", 2,
+                                   "--reproducible needs --reduce fixed, not atomic"},
+                                  {train + "5 --reproducible", 2, "--reproducible excludes --budget"},
                                   {train + "5 --iterations 100", 2, "--budget excludes --iterations"},
                                   {train + "5 --refine-poses", 2, "--budget excludes --refine-poses"}};
     for (const char *wrong : {"0", "-1", "nan", "inf", "1e9", "12d", "x", "10s5", "1e400", "999999m"})

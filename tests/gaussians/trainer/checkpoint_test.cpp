@@ -3,23 +3,15 @@
 #include "arrays.h"
 #include "checkpoint.h"
 #include "training_cloud.h"
-#include "device.h"
 #include "run_program.h"
-#include "scene.h"
-#include "frame.h"
-#include <gtest/gtest.h>
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <sstream>
-#include <sys/resource.h>
-#include <unistd.h>
 
 namespace {
 
-class Checkpoint : public testing::Test {
+class Checkpoint : public ProgramTest {
   protected:
-    fs::path folder;
     const alone group{};
     training_state state = {};
     const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678, nullptr};
@@ -29,9 +21,7 @@ class Checkpoint : public testing::Test {
     static constexpr int degree = 1;
 
     void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "checkpoint_test_XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder = pattern;
+        ProgramTest::SetUp();
         gs_gaussians zeros;
         ASSERT_TRUE(scene_open(&zeros, count, degree, &why)) << why.text;
         training_state_open(&state, group, &zeros);
@@ -51,8 +41,7 @@ class Checkpoint : public testing::Test {
     }
     void TearDown() override {
         training_state_close(&state);
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
+        ProgramTest::TearDown();
     }
 
     static void for_arrays(const training_state &s, const std::function<void(float *, size_t)> &use) {
@@ -75,22 +64,27 @@ class Checkpoint : public testing::Test {
         return all;
     }
 
-    std::string path(const char *name = "run.checkpoint") const { return (folder / name).string(); }
-    std::string bytes() const {
-        std::ifstream file(path(), std::ios::binary);
-        std::stringstream text;
-        text << file.rdbuf();
-        return text.str();
-    }
-    void put(const std::string &content) const {
-        std::ofstream(path(), std::ios::binary).write(content.data(), std::streamsize(content.size()));
+    std::string path() const { return at("run.checkpoint").string(); }
+    std::string bytes() const { return contents(path()); }
+    void put(const std::string &content) const { std::ofstream(path(), std::ios::binary) << content; }
+    void write(const checkpoint_key &of) {
+        ASSERT_TRUE(checkpoint_write(path().c_str(), &of, &state, &why)) << why.text;
     }
     // Whether it is read; then it must be what was written.
-    bool reads() {
+    bool reads(const checkpoint_key &as) {
         training_state back = {};
         const training_place alone = {group, nullptr};
-        const bool done = checkpoint_read(path().c_str(), &key, &alone, &back, &why);
+        const bool done = checkpoint_read(path().c_str(), &as, &alone, &back, &why);
         if (done) {
+            EXPECT_EQ(back.gaussians.count, state.gaussians.count);
+            EXPECT_EQ(back.gaussians.sh_degree, state.gaussians.sh_degree);
+            EXPECT_EQ(back.exposures, state.exposures);
+            EXPECT_EQ(back.exposed, state.exposed);
+            EXPECT_EQ(back.average.samples, state.average.samples);
+            EXPECT_EQ(back.poses, state.poses);
+            for (int64_t i = 0; i < state.poses && i < back.poses; i++)
+                EXPECT_EQ(memcmp(&back.pose[i], &state.pose[i], sizeof *state.pose), 0);
+            EXPECT_EQ(memcmp(&back.place, &state.place, sizeof state.place), 0);
             EXPECT_EQ(values_of(back), values_of(state));
             training_state_close(&back);
         } else {
@@ -100,63 +94,49 @@ class Checkpoint : public testing::Test {
         }
         return done;
     }
-    size_t files() const {
-        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    void refuses(const std::string &text) { refuses(key, text); }
+    void refuses(const checkpoint_key &as, const std::string &text) {
+        ASSERT_FALSE(reads(as));
+        EXPECT_CONTAINS(why.text, text);
     }
 };
 
 TEST_F(Checkpoint, BringsEverythingBack) {
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
-    EXPECT_EQ(files(), 1u);
-    training_state back = {};
-    const training_place alone = {group, nullptr};
-    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, &alone, &back, &why)) << why.text;
-    EXPECT_EQ(back.gaussians.count, count);
-    EXPECT_EQ(back.gaussians.sh_degree, degree);
-    EXPECT_EQ(back.exposures, views);
-    EXPECT_EQ(back.exposed, EXPOSURE_NEIGHBOURS);
-    EXPECT_EQ(back.average.samples, 7);
-    ASSERT_EQ(back.poses, views);
-    EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
-    EXPECT_EQ(memcmp(&back.place, &state.place, sizeof state.place), 0);
-    EXPECT_EQ(values_of(back), values_of(state));
-    training_state_close(&back);
+    write(key);
+    EXPECT_EQ(files_in_folder(), 1u);
+    EXPECT_TRUE(reads(key)) << why.text;
     // Also onto an older one, and the same bytes again.
     const std::string before = bytes();
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    write(key);
     EXPECT_EQ(bytes(), before);
     // Without an average, and of nothing.
     const std::vector<float> with = values_of(state);
     parameter_average_close(&state.average);
     ASSERT_LT(values_of(state).size(), with.size());
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
-    EXPECT_TRUE(reads()) << why.text;
+    write(key);
+    EXPECT_TRUE(reads(key)) << why.text;
     training_state_close(&state);
     gs_gaussians none;
     ASSERT_TRUE(scene_open(&none, 0, 0, &why)) << why.text;
     training_state_open(&state, group, &none);
     scene_close(&none);
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
-    EXPECT_TRUE(reads()) << why.text;
+    write(key);
+    EXPECT_TRUE(reads(key)) << why.text;
 }
 
 TEST_F(Checkpoint, EveryBeginningIsRefused) {
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    write(key);
     const std::string whole = bytes();
+    put(whole + '\0');
+    refuses("damaged");
     for (size_t size = whole.size(); size-- > 0;) {
         fs::resize_file(path(), size);
-        ASSERT_FALSE(reads()) << size;
-        EXPECT_CONTAINS(why.text, "truncated");
+        refuses("truncated");
     }
-    put(whole + '\0');
-    ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "damaged");
-    put(whole);
-    EXPECT_TRUE(reads()) << why.text;
 }
 
 TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    write(key);
     const std::string whole = bytes();
     const auto flip = [&](size_t at, int bits) {
         std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
@@ -165,92 +145,69 @@ TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
     for (size_t at = 0; at < whole.size(); at++)
         for (int bit = 0; bit < 8; bit++) {
             flip(at, 1 << bit);
-            ASSERT_FALSE(reads()) << "byte " << at << ", bit " << bit;
+            ASSERT_FALSE(reads(key)) << "byte " << at << ", bit " << bit;
             flip(at, 0);
         }
-    EXPECT_TRUE(reads()) << why.text;
+    EXPECT_TRUE(reads(key)) << why.text;
 }
 
-TEST_F(Checkpoint, WhatIsNoneIsRefused) {
-    ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "cannot open");
+TEST_F(Checkpoint, WhatIsNoneOrOfAnotherRunIsRefused) {
+    refuses("cannot open");
     put(std::string(1000, 'x'));
-    ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "not a checkpoint");
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    refuses("not a checkpoint");
+    write(key);
     std::string later = bytes();
     later[8]++;
     put(later);
-    ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "a checkpoint of version");
-}
-
-TEST_F(Checkpoint, OfAnotherRunIsRefused) {
-    const checkpoint_key others[] = {{"--seed 4\n--iterations 700\n", key.data, nullptr},
-                                     {"--seed 3\n", key.data, nullptr},
-                                     {key.settings, key.data + 1, nullptr}};
-    const char *const words[] = {"--seed 4; this run has --seed 3", "other options", "other photographs"};
-    for (int i = 0; i < 3; i++) {
-        ASSERT_TRUE(checkpoint_write(path().c_str(), &others[i], &state, &why)) << why.text;
-        ASSERT_FALSE(reads()) << i;
-        EXPECT_CONTAINS(why.text, words[i]);
+    refuses("a checkpoint of version");
+    const std::pair<checkpoint_key, const char *> others[] = {
+        {{"--seed 4\n--iterations 700\n", key.data, nullptr}, "--seed 4; this run has --seed 3"},
+        {{"--seed 3\n", key.data, nullptr}, "other options"},
+        {{key.settings, key.data + 1, nullptr}, "other photographs"}};
+    for (const auto &[other, words] : others) {
+        write(other);
+        refuses(words);
     }
-}
-
-// Found by fuzzing: a third more views than these overflow.
-TEST_F(Checkpoint, OfMoreViewsThanAnyRunIsRefused) {
+    // Found by fuzzing: a third more views than these overflow.
     state.place.views = state.place.ended = INT64_MAX / 4 * 3 + 1;
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
-    ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "its header is inconsistent");
+    write(key);
+    refuses("its header is inconsistent");
 }
 
-// As on a full disk: the file may not become as large.
 TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    write(key);
     const std::string before = bytes();
     state.place.views++;
-    signal(SIGXFSZ, SIG_IGN);
-    rlimit old, small;
-    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = old;
-    small.rlim_cur = 100;
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const bool written = checkpoint_write(path().c_str(), &key, &state, &why);
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
-    EXPECT_FALSE(written);
+    {
+        const small_disk full(100);
+        EXPECT_FALSE(checkpoint_write(path().c_str(), &key, &state, &why));
+    }
     EXPECT_CONTAINS(why.text, "cannot write");
     EXPECT_EQ(bytes(), before);
-    EXPECT_EQ(files(), 1u);
-    EXPECT_FALSE(checkpoint_write(path("no/such/folder").c_str(), &key, &state, &why));
+    EXPECT_EQ(files_in_folder(), 1u);
+    EXPECT_FALSE(checkpoint_write(at("no/such/folder").c_str(), &key, &state, &why));
 }
 
+// Of each kind of option: train_options_test.cpp.
 TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
-    bool flag = true;
     int64_t whole = -7, same = -7, other = 1;
     double real = 0.1;
-    const char *text = "a\nb", *none = nullptr;
-    int choice = 1;
-    static const char *const choices[] = {"one", "two", nullptr};
-    const auto row = [](auto kind, const char *name, void *value, const char *const *of = nullptr) {
+    const char *text = "a\nb";
+    const auto row = [](auto kind, const char *name, void *value, bool is_free = false) {
         option_spec out = {};
-        out.kind = kind, out.name = name, out.value = value, out.choices = of, out.help = "";
+        out.kind = kind, out.name = name, out.value = value, out.free_on_resume = is_free, out.help = "";
         return out;
     };
-    option_spec table[] = {row(OPTION_FLAG, "flag", &flag),
-                           row(OPTION_INT, "whole", &whole),
-                           row(OPTION_INT, "left-out", &whole),
-                           row(OPTION_REAL, "real", &real),
-                           row(OPTION_TEXT, "text", &text),
-                           row(OPTION_TEXT, "none", &none),
-                           row(OPTION_CHOICE, "choice", &choice, choices),
-                           {}};
-    table[2].free_on_resume = true;
-    option_spec usual[8];
-    std::copy_n(table, 8, usual);
-    usual[1].value = &same, usual[3].value = &other; // the bits of another number
+    const option_spec table[] = {row(OPTION_INT, "whole", &whole),
+                                 row(OPTION_INT, "left-out", &whole, true),
+                                 row(OPTION_REAL, "real", &real),
+                                 row(OPTION_TEXT, "text", &text),
+                                 {}};
+    option_spec usual[5];
+    std::copy_n(table, 5, usual);
+    usual[0].value = &same, usual[2].value = &other; // the bits of another number
     const std::pair<const option_spec *, const char *> cases[] = {
-        {nullptr, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n--choice two\n"},
+        {nullptr, "--whole -7\n--real 0.10000000000000001\n--text a b\n"},
         {usual, "--real 0.10000000000000001\n"}}; // those with their defaults are left out
     for (const auto &[defaults, expected] : cases) {
         char *const settings = checkpoint_settings("--", table, defaults);
@@ -263,16 +220,11 @@ TEST_F(Checkpoint, AnOptionThatOneRunDoesNotKnowHasItsDefault) {
     const checkpoint_key before = {"--seed 3\n", key.data, "--seed 0\n"},
                          same = {"--seed 3\n", key.data, "--seed 0\n--new 5\n"},
                          changed = {"--seed 3\n--new 6\n", key.data, same.usual};
-    training_state read = {};
-    const training_place where = {group, nullptr};
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &before, &state, &why)) << why.text;
-    ASSERT_TRUE(checkpoint_read(path().c_str(), &same, &where, &read, &why)) << why.text;
-    training_state_close(&read);
-    EXPECT_FALSE(checkpoint_read(path().c_str(), &changed, &where, &read, &why));
-    EXPECT_CONTAINS(why.text, "with --new 5; this run has --new 6");
-    ASSERT_TRUE(checkpoint_write(path().c_str(), &changed, &state, &why)) << why.text;
-    EXPECT_FALSE(checkpoint_read(path().c_str(), &same, &where, &read, &why));
-    EXPECT_CONTAINS(why.text, "with --new 6; this run has --new 5");
+    write(before);
+    ASSERT_TRUE(reads(same)) << why.text;
+    refuses(changed, "with --new 5; this run has --new 6");
+    write(changed);
+    refuses(same, "with --new 6; this run has --new 5");
 }
 
 TEST(CheckpointFingerprint, IsOfCamerasAndPixels) {

@@ -5,28 +5,19 @@
 #include "density/density_scene.h"
 #include "frame.h"
 #include <algorithm>
+#include <tuple>
 
 namespace density_schedule_test {
 
-// A state on the device, and a view that sees everyone and whose gradients are all `gradient`, or 0.
-class run {
+// Half opaque Gaussians, a thousandth wide, and a view that sees everyone and whose gradients are all `gradient`, or 0.
+class run : public cloud {
   public:
-    run(int64_t count, float gradient) : gradient(gradient) {
-        host_gaussians host = random_gaussians(1, count, 1);
-        for (int64_t i = 0; i < count; i++) {
-            host.opacity_logit(i) = 0;
-            for (int k = 0; k < 3; k++) host.log_scale(i)[k] = float(std::log(1e-3));
-        }
-        gs_gaussians start = {};
-        start.count = count, start.sh_degree = 1;
-        start.mean = host.array[0].data(), start.log_scale = host.array[1].data();
-        start.quaternion = host.array[2].data(), start.opacity_logit = host.array[3].data();
-        start.sh = host.array[4].data();
-        training_state_open(&state, group, &start);
+    run(int64_t count, float gradient) : cloud(count, 16, 16), gradient(gradient) {
+        training_state_open(&state, group, &host);
+        fill(state.gaussians.opacity_logit, count, 0);
+        fill(state.gaussians.log_scale, 3 * count, float(std::log(1e-3)));
     }
     ~run() { training_state_close(&state); }
-    run(const run &) = delete;
-    run &operator=(const run &) = delete;
 
     // Step number `step` and what density control makes of it.
     void step_to(const density_settings &settings, int64_t step) {
@@ -63,7 +54,6 @@ class run {
     training_state state = {};
 
   private:
-    const alone group;
     const float gradient;
 };
 
@@ -176,15 +166,12 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
 // Under a budget several steps of the schedule may pass in one step of training, or one in several.
 TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
     const density_settings s = settings_of(DENSITY_SPLIT, 1200); // from 500, until 1000
-    const struct {
-        int64_t before, at;
-        bool due;
-    } cases[] = {{499, 500, false},  {400, 560, false},  {480, 600, true}, {599, 600, true},
-                 {600, 600, false},  {600, 699, false},  {590, 910, true}, {900, 1000, false},
-                 {880, 2000, true},  {950, 2000, false}, {0, 600, true},   {0, 5000, true},
-                 {1000, 5000, false}};
-    for (const auto &c : cases)
-        EXPECT_EQ(density_is_due(&s, c.before, c.at), c.due) << c.before << " " << c.at;
+    const std::tuple<int64_t, int64_t, bool> cases[] = {
+        {499, 500, false}, {400, 560, false}, {480, 600, true},   {599, 600, true},  {600, 600, false},
+        {600, 699, false}, {590, 910, true},  {900, 1000, false}, {880, 2000, true}, {950, 2000, false},
+        {0, 600, true},    {0, 5000, true},   {1000, 5000, false}};
+    for (const auto &[before, at, due] : cases)
+        EXPECT_EQ(density_is_due(&s, before, at), due) << before << " " << at;
 }
 
 // And act only when they should. The sums that splits are drawn by begin anew after each action; after the end none is made.

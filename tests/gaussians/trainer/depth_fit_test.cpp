@@ -39,32 +39,25 @@ depth_fit fit_of(const std::vector<depth_sample> &samples) {
     return fit;
 }
 
-TEST(DepthFit, IsExactOnALine) {
-    for (const size_t count : {10u, 11u, 500u, 7001u}) {
-        const depth_fit fit = fit_of(line_samples(count, 0, 1));
-        EXPECT_NEAR(fit.scale, 0.7, 1e-12) << count;
-        EXPECT_NEAR(fit.shift, 0.2, 1e-12);
-        EXPECT_EQ(fit.used, count);
-        EXPECT_LT(fit.error, 1e-12);
-    }
-}
-
-// Errors that no robust scale takes for outliers: all samples count, so the line is that of the closed form.
+// Errors that no robust scale takes for outliers, or none: all samples count, so the line is that of the closed form.
 TEST(DepthFit, IsLeastSquaresWithoutOutliers) {
-    std::vector<depth_sample> samples = line_samples(400, 0, 2);
-    std::mt19937_64 random(3);
-    for (depth_sample &s : samples) s.inverse += 0.01 * (double(random() % 1000) / 500 - 1);
-    const depth_fit fit = fit_of(samples);
-    const std::array<double, 2> line = least_squares(samples);
-    EXPECT_EQ(fit.used, 400u);
-    EXPECT_NEAR(fit.scale, line[0], 1e-12);
-    EXPECT_NEAR(fit.shift, line[1], 1e-12);
-    double mean = 0, square = 0;
-    for (const depth_sample &s : samples) {
-        mean += s.inverse / 400;
-        square += std::pow(line[0] * s.value + line[1] - s.inverse, 2) / 400;
-    }
-    EXPECT_NEAR(fit.error, std::sqrt(square) / mean, 1e-12);
+    for (const double errors : {0.0, 0.01})
+        for (const size_t count : {10u, 11u, 400u, 7001u}) {
+            std::vector<depth_sample> samples = line_samples(count, 0, 2);
+            std::mt19937_64 random(3);
+            for (depth_sample &s : samples) s.inverse += errors * (double(random() % 1000) / 500 - 1);
+            const depth_fit fit = fit_of(samples);
+            const std::array<double, 2> line = least_squares(samples);
+            EXPECT_EQ(fit.used, count) << errors;
+            EXPECT_NEAR(fit.scale, line[0], 1e-12) << count;
+            EXPECT_NEAR(fit.shift, line[1], 1e-12) << count;
+            double mean = 0, square = 0;
+            for (const depth_sample &s : samples) {
+                mean += s.inverse / double(count);
+                square += std::pow(line[0] * s.value + line[1] - s.inverse, 2) / double(count);
+            }
+            EXPECT_NEAR(fit.error, std::sqrt(square) / mean, 1e-12) << count;
+        }
 }
 
 // What is kept is fitted by the closed form, however large the others are.
@@ -86,24 +79,6 @@ TEST(DepthFit, LeavesOutliersOut) {
         EXPECT_GE(fit.used, good.size() * 97 / 100);
         EXPECT_LE(fit.used, good.size() + 20);
     }
-}
-
-TEST(DepthFit, RefusesWhatDeterminesNoLine) {
-    depth_fit fit;
-    fault why = {};
-    std::vector<depth_sample> samples = line_samples(9, 0, 7);
-    EXPECT_FALSE(depth_fit_line(samples.data(), samples.size(), &fit, &why));
-    EXPECT_STREQ(why.text, "9 points are seen where it has values; 10 are needed");
-    EXPECT_FALSE(depth_fit_line(nullptr, 0, &fit, &why));
-    samples = line_samples(50, 0, 8);
-    for (depth_sample &s : samples) s.value = 0.5;
-    EXPECT_FALSE(depth_fit_line(samples.data(), samples.size(), &fit, &why));
-    EXPECT_STREQ(why.text, "its values at the 50 points that are seen are alike");
-    samples = line_samples(50, 0, 9);
-    for (depth_sample &s : samples) s.value = 1 / s.inverse; // depth
-    EXPECT_FALSE(depth_fit_line(samples.data(), samples.size(), &fit, &why));
-    EXPECT_STREQ(why.text,
-                 "its values fall where the points are nearer: it must hold inverse depth, not depth");
 }
 
 TEST(DepthFit, AppliesToAMap) {
@@ -144,9 +119,12 @@ TEST(DepthSamples, AreOfThePointsThatAreSeen) {
     const depth_view view = {&camera, map.data(), mask.data()};
     std::vector<depth_sample> samples(points.size());
     size_t found;
-    fault why;
+    const auto take = [&](const depth_points &all) {
+        fault why;
+        EXPECT_TRUE(depth_samples(&view, &all, samples.data(), &found, &why)) << why.text;
+    };
     depth_points all = {reinterpret_cast<const float(*)[3]>(points.data()), points.size(), nullptr, 0};
-    ASSERT_TRUE(depth_samples(&view, &all, samples.data(), &found, &why));
+    take(all);
     const std::vector<std::array<double, 2>> expected = {{5 * 64 + 10, 1 / 2.0},  {20 * 64 + 41, 1 / 3.0},
                                                          {20 * 64 + 50, 1 / 4.0}, {20 * 64 + 50, 1 / 3.95},
                                                          {20 * 64 + 55, 1 / 4.0}, {20 * 64 + 57, 1 / 2.0}};
@@ -158,15 +136,14 @@ TEST(DepthSamples, AreOfThePointsThatAreSeen) {
     // Where it is known what is seen: also what another point would hide; not what is outside or unknown.
     const std::vector<uint32_t> seen = {1, 6, 7, 10};
     all.seen = seen.data(), all.seen_count = seen.size();
-    ASSERT_TRUE(depth_samples(&view, &all, samples.data(), &found, &why));
+    take(all);
     ASSERT_EQ(found, 2u);
     EXPECT_EQ(samples[0].value, 20 * 64 + 40);
     EXPECT_NEAR(samples[1].inverse, 0.5, 1e-6);
     // A fisheye's depth is the distance.
     camera.model = GS_FISHEYE;
     const std::array<float, 3> aside = {0.3f, 0, 0.4f};
-    all = {reinterpret_cast<const float(*)[3]>(&aside), 1, nullptr, 0};
-    ASSERT_TRUE(depth_samples(&view, &all, samples.data(), &found, &why));
+    take({reinterpret_cast<const float(*)[3]>(&aside), 1, nullptr, 0});
     ASSERT_EQ(found, 1u);
     EXPECT_NEAR(samples[0].inverse, 2, 1e-6);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// dsplat train --depth, on data of dsplat generate --depth and on a COLMAP model.
-#include "depth_data.h"
+// dsplat train --depth, on data of dsplat generate --depth.
+#include "images/image.h"
 #include "json_value.h"
+#include "program_run.h"
 #include <algorithm>
 #include <functional>
+#include <set>
 
 namespace {
 
@@ -21,18 +23,19 @@ class DepthTraining : public Program {
                         "depth error, %");
         return json(contents(at("eval.json")))["mean"]["depth_error"].number();
     }
-    void change_map(const std::string &name, const std::function<float(float)> &value_of) const {
+    // Of the view of this number that is trained on.
+    fs::path map_of(int view) const {
+        return at("data") / ("depth/train/r_000" + std::to_string(view) + ".png");
+    }
+    void change_map(int view, const std::function<float(float)> &value_of) const {
         fault why;
         plane map;
-        ASSERT_TRUE(plane_read((at("depth") / name).c_str(), &map, &why)) << why.text;
+        ASSERT_TRUE(plane_read(map_of(view).c_str(), &map, &why)) << why.text;
         for (size_t i = 0; i < plane_size(&map); i++) map.values[i] = value_of(map.values[i]);
-        ASSERT_TRUE(plane_write_png((at("depth") / name).c_str(), &map, &why)) << why.text;
+        ASSERT_TRUE(plane_write_png(map_of(view).c_str(), &map, &why)) << why.text;
         plane_close(&map);
     }
-    void write_data(int points) const {
-        write_colmap(at("data"), points);
-        write_depth_maps(at("data"), at("depth"));
-    }
+    const std::string with_maps = train("scene.ply", 9, "--depth @data/depth");
 };
 
 TEST_F(DepthTraining, GeneratedMapsAreThoseOfTheScene) {
@@ -42,15 +45,13 @@ TEST_F(DepthTraining, GeneratedMapsAreThoseOfTheScene) {
     const outcome run = done(train("scene.ply", 1, "--depth @data/depth"));
     EXPECT_EQ(run.err, "");
     EXPECT_CONTAINS(run.out, "depth      4 of 4 maps fitted, to ");
-    plane map;
-    fault why;
-    std::vector<float> lowest;
-    for (const char *name : {"train/r_0000.png", "train/r_0001.png"}) {
-        ASSERT_TRUE(plane_read((at("data") / "depth" / name).c_str(), &map, &why)) << why.text;
-        lowest.push_back(*std::min_element(map.values, map.values + plane_size(&map)));
-        plane_close(&map);
+    std::set<float> lowest;
+    for (const int view : {0, 1}) {
+        float least = INFINITY;
+        change_map(view, [&](float v) { return least = std::min(least, v), v; });
+        lowest.insert(least);
     }
-    EXPECT_NE(lowest[0], lowest[1]); // of the background, which is infinitely far
+    EXPECT_EQ(lowest.size(), 2u); // of the background, which is infinitely far
 }
 
 // The error on views that were not trained on; two views do not determine the scene.
@@ -76,51 +77,46 @@ TEST_F(DepthTraining, AddsToTheLoss) {
     EXPECT_NEAR(three - none, 3 * (one - none), 1e-4);
 }
 
-TEST_F(DepthTraining, GoesWithMasksFisheyesPosesAndExposures) {
-    generate("--fisheye 120");
-    for (const char *way :
-         {"--mask-from-alpha", "--undistort --downscale 2", "--refine-poses --perturb-poses 0.5,0.01",
-          "--random-background --antialias --density mcmc --max-gaussians 6000"})
-        EXPECT_CONTAINS(done(train("scene.ply", 8, way + " --depth @data/depth"s)).out, " of 4 maps fitted");
-}
-
 TEST_F(DepthTraining, MapsThatCannotBeFittedAreLeftOut) {
-    write_data(40);
+    generate();
     const auto turned = [](float v) { return 1 - v; };
-    change_map("photo2.png", [](float) { return 0.5f; });
-    change_map("photo4.png", turned);
-    outcome run = done(train("scene.ply", 9, "--depth @depth"));
-    EXPECT_EQ(run.err.rfind("dsplat: " + at("depth").string() +
-                                ": 2 of 4 depth maps are left out (the first: photo2.png: its values at the ",
-                            0),
-              0u)
-        << run.err;
+    change_map(1, [](float) { return 0.5f; });
+    change_map(3, turned);
+    const outcome run = done(with_maps);
+    const std::string says =
+        "dsplat: " + at("data").string() +
+        "/depth: 2 of 4 depth maps are left out (the first: train/r_0001.png: its values at the ";
+    EXPECT_EQ(run.err.rfind(says, 0), 0u) << run.err;
     EXPECT_CONTAINS(run.out, "depth      2 of 4 maps fitted, to ");
-    for (const char *name : {"photo1.png", "photo2.png", "photo3.png"}) change_map(name, turned);
+    for (const int view : {0, 1, 2}) change_map(view, turned);
     refuses(
-        {{train("new.ply", 9, "--depth @depth"), 1,
-          "depth: no depth map can be fitted; photo1.png: its values fall where the points are nearer: it must "
-          "hold inverse depth, not depth"}});
+        {{with_maps, 1,
+          "depth: no depth map can be fitted; train/r_0000.png: its values fall where the points are nearer: it "
+          "must hold inverse depth, not depth"}});
 }
 
 TEST_F(DepthTraining, BadMapsAreRefusedByName) {
-    write_data(40);
-    const std::string with = train("scene.ply", 1, "--depth @depth");
-    const auto refused = [&](const std::string &part) { refuses({{with, 1, part}}); };
-    fs::remove(at("depth") / "photo0.png"); // held out
-    done(with);
+    generate();
+    const auto refused = [&](const std::string &part) { refuses({{with_maps, 1, part}}); };
+    for (const char *weight : {"0", "nan"})
+        refuses({{with_maps + " --depth-weight " + weight, 2, "--depth-weight"}});
+    fs::remove_all(at("data") / "depth/test"); // held out
+    done(with_maps);
     fs::remove(at("scene.ply"));
-    fs::copy(at("data") / "images/photo3.png", at("depth") / "photo3.png",
-             fs::copy_options::overwrite_existing);
-    refused("photo3.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits\n");
-    fs::remove(at("depth") / "photo3.png");
-    refused("depth: has no depth map of the picture photo3.png, a PNG or PFM named after it or its stem");
-    fs::remove_all(at("depth"));
-    refused("depth: has no depth map of the picture photo1.png");
-    fs::remove(at("data") / "sparse/0/points3D.bin");
+    // Two lines of comments, and nine points.
+    const std::string points = contents(at("data") / "points3D.txt");
+    size_t end = 0;
+    for (int line = 0; line < 11; line++) end = points.find('\n', end) + 1;
+    std::ofstream(at("data") / "points3D.txt") << points.substr(0, end);
+    refused("r_0000.png: 9 points are seen where it has values; 10 are needed");
+    fs::copy(at("data") / "train/r_0002.png", map_of(2), fs::copy_options::overwrite_existing);
+    refused("r_0002.png: a PNG of 4 channels of 8 bits; it must be gray with 16 bits\n");
+    fs::remove(map_of(2));
+    refused("depth: has no depth map of the picture train/r_0002.png, a PNG or PFM named after it or its stem");
+    fs::remove_all(at("data") / "depth");
+    refused("depth: has no depth map of the picture train/r_0000.png");
+    fs::remove(at("data") / "points3D.txt");
     refused("data: --depth needs points to fit the depth maps to");
-    refuses({{with + " --depth-weight 0", 2, "--depth-weight"},
-             {train("scene.ply", 1, "--depth-weight nan"), 2, "--depth-weight"}});
 }
 
 } // namespace

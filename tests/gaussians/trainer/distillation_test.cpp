@@ -6,6 +6,7 @@
 #include "training_cloud.h"
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 namespace {
 
@@ -40,6 +41,28 @@ struct taught_scene {
             of.camera[v] = c.views[size_t(v)].camera;
         return of;
     }
+    // A photograph is of its view; what is taught is on the first half of the way to another.
+    void expect_choice(const step_views &of, int v) const {
+        const gs_camera *const was = &c.views[size_t(v)].camera, *const now = &of.camera[v];
+        if (!of.taught[v]) {
+            EXPECT_EQ(std::memcmp(was, now, sizeof *now), 0);
+            return;
+        }
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) {
+                float dot = 0;
+                for (int k = 0; k < 3; k++) dot += now->rotation[3 * a + k] * now->rotation[3 * b + k];
+                ASSERT_NEAR(dot, a == b, 1e-5);
+            }
+        bool between = false;
+        for (const target_view &other : c.views) {
+            const double way = camera_separation(was, &other.camera), done = camera_separation(was, now),
+                         left = camera_separation(now, &other.camera);
+            between |= way > 0 && std::abs(done + left - way) < 1e-4 * way && done <= 0.5001 * way;
+        }
+        ASSERT_TRUE(between) << of.first << ", " << v;
+        EXPECT_EQ(now->fx, was->fx);
+    }
 };
 
 TEST(Distillation, ShowsTheMeanOfTheTeachersPictures) {
@@ -73,79 +96,43 @@ TEST(Distillation, ShowsPlacesBetweenViewsAndFewPhotographs) {
         camera->rotation[0] = camera->rotation[8] = std::cos(angle);
         camera->rotation[2] = std::sin(angle), camera->rotation[6] = -std::sin(angle);
     }
-    int taught = 0, all = 0;
-    for (int64_t first = 200; first < 3000; first += 3) {
-        step_views of = l.step(first);
-        distillation_choose(l.t.get(), &of);
-        for (int v = 0; v < 3; v++, all++) {
-            const gs_camera *const was = &l.c.views[size_t(v)].camera, *const now = &of.camera[v];
-            taught += of.taught[v];
-            if (!of.taught[v]) {
-                EXPECT_EQ(std::memcmp(was, now, sizeof *now), 0);
-                continue;
+    const auto share_of_photographs = [&l] {
+        int taught = 0, all = 0;
+        for (int64_t first = 200; first < 3000; first += 3) {
+            step_views of = l.step(first);
+            distillation_choose(l.t.get(), &of);
+            for (int v = 0; v < 3; v++, all++) {
+                taught += of.taught[v];
+                l.expect_choice(of, v);
             }
-            for (int a = 0; a < 3; a++)
-                for (int b = 0; b < 3; b++) {
-                    float dot = 0;
-                    for (int k = 0; k < 3; k++) dot += now->rotation[3 * a + k] * now->rotation[3 * b + k];
-                    ASSERT_NEAR(dot, a == b, 1e-5);
-                }
-            bool between = false; // on the first half of the way to a view
-            for (const target_view &other : l.c.views) {
-                const double way = camera_separation(was, &other.camera), done = camera_separation(was, now),
-                             left = camera_separation(now, &other.camera);
-                between |= way > 0 && std::abs(done + left - way) < 1e-4 * way && done <= 0.5001 * way;
-            }
-            ASSERT_TRUE(between) << first << ", " << v;
-            EXPECT_EQ(now->fx, was->fx);
         }
-    }
+        return double(all - taught) / all;
+    };
     // 200 views are the teachers'; of the other 3800 half as many as a teacher has seen are photographs.
-    EXPECT_NEAR(double(all - taught) / all, 50.0 / 3800, 0.008);
-
+    EXPECT_NEAR(share_of_photographs(), 50.0 / 3800, 0.008);
     // Under a budget by the views that there is time for: three at once, a hundred times.
     l.settings.budget = 100;
     l.state.place.views = 200;
     l.t->pace = {}; // as if a second of the budget were left, and each step took a hundredth
     l.t->pace.budget = 100;
     for (int i = 0; i <= PACE_WINDOW; i++) pace_note(&l.t->pace, 99 - 0.01 * (PACE_WINDOW - i));
-    taught = all = 0;
-    for (int64_t first = 200; first < 3000; first += 3) {
-        step_views of = l.step(first);
-        distillation_choose(l.t.get(), &of);
-        for (int v = 0; v < 3; v++, all++) taught += of.taught[v];
-    }
-    EXPECT_NEAR(double(all - taught) / all, 50.0 / 300, 0.025);
+    EXPECT_NEAR(share_of_photographs(), 50.0 / 300, 0.025);
 }
 
 TEST(Distillation, BeginsWhereAQuarterOfTheViewsSufficesForOne) {
-    const training_settings settings = [] {
-        training_settings out = cloud::settings(400);
-        out.teachers = 4;
-        return out;
-    }();
-    const auto teachers = [&](int64_t ended) {
+    const std::tuple<double, int64_t, double, int64_t> rows[] = {
+        {0, 0, 0, 0},   {0, 76, 0, 0}, // 102 views each
+        {0, 75, 0, 2},                 // 100 views each, and 200 for the last
+        {0, 60, 0, 3},  {0, 30, 0, 4}, {8, 75, 0, 0},
+        {8, 75, 1, 4},  {8, 75, 2, 2}, // 2 s each, and 4 for the last
+        {8, 75, 2.1, 0}};
+    for (const auto &[budget, ended, seconds, teachers] : rows) {
+        training_settings settings = cloud::settings(400);
         run_place place = {};
-        place.ended = ended;
-        return scheduled_teachers(&settings, &place);
-    };
-    EXPECT_EQ(teachers(0), 0);
-    EXPECT_EQ(teachers(76), 0) << "102 views each";
-    EXPECT_EQ(teachers(75), 2) << "100 views each, and 200 for the last";
-    EXPECT_EQ(teachers(60), 3);
-    EXPECT_EQ(teachers(30), 4);
-
-    training_settings timed = settings;
-    timed.budget = 8;
-    run_place place = {};
-    place.ended = 75;
-    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
-    place.seconds = 1;
-    EXPECT_EQ(scheduled_teachers(&timed, &place), 4);
-    place.seconds = 2;
-    EXPECT_EQ(scheduled_teachers(&timed, &place), 2) << "2 s each, and 4 for the last";
-    place.seconds = 2.1;
-    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
+        settings.teachers = 4, settings.budget = budget;
+        place.ended = ended, place.seconds = seconds;
+        EXPECT_EQ(scheduled_teachers(&settings, &place), teachers) << ended << ", " << seconds;
+    }
 }
 
 } // namespace

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // libdistwar_train through its header: whole runs, saved and resumed, and what it refuses.
 #include "distwar_train.h"
-#include <cmath>
-#include <cstring>
-#include <gtest/gtest.h>
+#include "training_cloud.h"
 #include <string>
-#include <vector>
 
 namespace distwar_train_test {
 
@@ -13,31 +10,21 @@ constexpr int views_in_all = 4, size = 32, points_in_all = 60;
 
 class Library : public testing::Test {
   protected:
-    std::vector<uint8_t> pixels[views_in_all];
+    const cloud c{points_in_all, size, size};
     distwar_train_view views[views_in_all] = {};
-    float points[points_in_all][3] = {};
     uint8_t colors[points_in_all][3] = {};
     distwar_train_data data = {};
     distwar_train_settings settings = distwar_train_defaults();
 
     void SetUp() override {
-        for (int v = 0; v < views_in_all; v++) {
-            gs_camera &c = views[v].camera;
-            c.width = c.height = size, c.fx = c.fy = size, c.cx = c.cy = size / 2, c.near_plane = 0.2f;
-            for (int k = 0; k < 3; k++) c.rotation[4 * k] = 1;
-            c.translation[0] = 0.1f * float(v), c.translation[2] = 4;
-            pixels[v].resize(3 * size * size);
-            for (size_t i = 0; i < pixels[v].size(); i++)
-                pixels[v][i] = uint8_t(127 + 100 * std::sin(0.03 * double(i) + v));
-            views[v].pixels = pixels[v].data();
+        for (size_t v = 0; v < views_in_all; v++) {
+            views[v].camera = c.views[v].camera, views[v].pixels = c.pictures[v].pixels;
+            views[v].camera.translation[0] = 0.1f * float(v), views[v].camera.translation[2] = 4;
         }
-        for (int i = 0; i < points_in_all; i++) {
-            points[i][0] = float(i % 10) / 4 - 1.1f, points[i][1] = float(i / 10) / 3 - 1,
-            points[i][2] = 0.01f * float(i);
-            colors[i][i % 3] = 200;
-        }
+        for (int i = 0; i < points_in_all; i++) colors[i][i % 3] = 200;
         data.views = views, data.view_count = views_in_all;
-        data.points = points, data.colors = colors, data.point_count = points_in_all;
+        data.points = reinterpret_cast<const float(*)[3]>(c.host.mean), data.colors = colors,
+        data.point_count = points_in_all;
         settings.iterations = 12, settings.sh_degree = 1, settings.exposure = true,
         settings.reproducible = true;
     }
@@ -65,16 +52,15 @@ class Library : public testing::Test {
         EXPECT_TRUE(distwar_trainer_scene(t, &out)) << distwar_train_error();
         return all;
     }
-    void refuses(const char *text) const {
-        EXPECT_EQ(distwar_trainer_open(&data, &settings), nullptr);
-        EXPECT_NE(std::string(distwar_train_error()).find(text), std::string::npos) << distwar_train_error();
+    static void expect_error(const std::string &text) {
+        EXPECT_NE(std::string(distwar_train_error()).find(text), std::string::npos)
+            << "no '" << text << "' in: " << distwar_train_error();
     }
 };
 
 TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
-    distwar_trainer *const whole = open();
+    distwar_trainer *const whole = open(), *const half = open(), *const resumed = open();
     train(whole);
-    distwar_trainer *const half = open();
     train(half, 6);
     std::string saved;
     const auto keep = [](void *to, const void *bytes, size_t count) {
@@ -82,10 +68,8 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
         return true;
     };
     ASSERT_TRUE(distwar_trainer_save(half, keep, &saved)) << distwar_train_error();
-    distwar_trainer *const resumed = open();
     EXPECT_FALSE(distwar_trainer_resume(resumed, saved.data(), saved.size() - 1));
-    EXPECT_NE(std::string(distwar_train_error()).find("truncated"), std::string::npos)
-        << distwar_train_error();
+    expect_error("truncated");
     ASSERT_TRUE(distwar_trainer_resume(resumed, saved.data(), saved.size())) << distwar_train_error();
     EXPECT_NE(scene(resumed), scene(whole));
     train(resumed);
@@ -103,7 +87,7 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     settings.seed = 5;
     distwar_trainer *const other = open();
     EXPECT_FALSE(distwar_trainer_resume(other, saved.data(), saved.size()));
-    EXPECT_NE(std::string(distwar_train_error()).find("seed 0; this run has seed 5"), std::string::npos);
+    expect_error("seed 0; this run has seed 5");
     EXPECT_FALSE(distwar_trainer_resume(other, nullptr, 0));
     train(other);
     for (distwar_trainer *t : {whole, half, resumed, other}) distwar_trainer_close(t);
@@ -119,8 +103,6 @@ TEST_F(Library, NearPlanesMayFollowFromTheCameras) {
     }
     train(t);
     distwar_trainer_close(t);
-    views[2].camera.near_plane = 0.2f;
-    refuses("some cameras have a near plane, others have none");
 }
 
 // Measured until three quarters of the training, and then as all others.
@@ -138,32 +120,33 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
     ASSERT_TRUE(distwar_trainer_validate(t, &last)) << distwar_train_error();
     EXPECT_EQ(last.views, 0u);
     distwar_trainer_close(t);
-    settings.validate = 3;
-    refuses("more than half");
-    settings.validate = -2;
-    refuses("out of range");
-}
-
-TEST_F(Library, TermsOfTheLossHaveNamesAndWeights) {
-    EXPECT_STREQ(distwar_train_term(0), "depth");
-    for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
-    for (const double weight : {-1.0, double(INFINITY), double(NAN)}) {
-        settings.weights[0] = weight;
-        refuses("the weight of depth must be above 0");
-    }
 }
 
 TEST_F(Library, SaysWhatItRefuses) {
-    settings.density = "nonesuch";
-    refuses("no density control 'nonesuch'");
-    settings.density = nullptr, settings.budget = 1;
-    refuses("--reproducible excludes --budget");
-    settings.budget = NAN;
-    refuses("out of range");
-    settings.budget = 0, data.point_count = 0;
-    refuses("neither points nor Gaussians");
-    data.view_count = 0;
-    refuses("no view");
+    EXPECT_STREQ(distwar_train_term(0), "depth");
+    for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
+    const std::string above = "the weight of depth must be above 0";
+    const std::pair<std::function<void()>, std::string> cases[] = {
+        {[&] { settings.weights[0] = -1; }, above},
+        {[&] { settings.weights[0] = double(INFINITY); }, above},
+        {[&] { settings.weights[0] = double(NAN); }, above},
+        {[&] { settings.validate = 3; }, "more than half"},
+        {[&] { settings.validate = -2; }, "out of range"},
+        {[&] { settings.density = "nonesuch"; }, "no density control 'nonesuch'"},
+        {[&] { settings.budget = 1; }, "--reproducible excludes --budget"},
+        {[&] { settings.budget = NAN; }, "out of range"},
+        {[&] { views[2].camera.near_plane = 0; }, "some cameras have a near plane, others have none"},
+        {[&] { data.point_count = 0; }, "neither points nor Gaussians"},
+        {[&] { data.view_count = 0; }, "no view"}};
+    const distwar_train_settings good = settings;
+    const distwar_train_data whole = data;
+    const distwar_train_view view = views[2];
+    for (const auto &[change, text] : cases) {
+        change();
+        EXPECT_EQ(distwar_trainer_open(&data, &settings), nullptr) << text;
+        expect_error(text);
+        settings = good, data = whole, views[2] = view;
+    }
     EXPECT_FALSE(distwar_trainer_step(nullptr));
     EXPECT_TRUE(distwar_trainer_is_over(nullptr));
     distwar_trainer_close(nullptr);

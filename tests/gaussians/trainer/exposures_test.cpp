@@ -98,16 +98,12 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool valida
     };
     copy(start.mean, of.truth.mean, 3), copy(start.log_scale, of.truth.log_scale, 3);
     copy(start.quaternion, of.truth.quaternion, 4), copy(start.opacity_logit, of.truth.opacity_logit, 1);
-    trained run(group, start, exposures ? exposed_views : 0);
+    trained run({group, nullptr}, start, exposures ? exposed_views : 0);
     const training_state &state = run.state;
     run.train_on(of.views, settings);
     device_gaussians_download(&start, &state.gaussians);
-    learned out = {0,
-                   state.exposed,
-                   state.exposures,
-                   state.learning.count,
-                   state.place.ended,
-                   std::vector<gains>(exposed_views)};
+    learned out = {0, state.exposed, state.exposures, state.learning.count, state.place.ended, {}};
+    out.log_gains.resize(exposed_views);
     double squares = 0;
     size_t values = 0;
     for (int v = 0; v + 1 < exposed_views; v++) {

@@ -2,6 +2,7 @@
 #include "training_state.h"
 #include <cmath>
 #include <gtest/gtest.h>
+#include <tuple>
 
 namespace {
 
@@ -21,19 +22,15 @@ learning_curve falling(int count, double trained, double validation, double apar
 }
 
 TEST(Learning, IsOverWhereViewsThatAreSetAsideGainLittle) {
-    const struct {
-        int count; // of measurements
-        double trained, validation, apart;
-        bool over;
-    } rows[] = {{2, 0.5, 0, 1.3, false}, // two are too few
-                {10, 0.01, 0, 1.3, false},
-                {14, 0.01, 0, 1.3, true}, // training gains 0.09; 0.13
-                {10, 0.1, 0, 1.2, false},
-                {10, 0.1, 0, 1.25, true}}; // views are worse by 0.18; 0.22
-    for (const auto &row : rows) {
-        const learning_curve curve = falling(row.count, row.trained, row.validation, row.apart);
-        EXPECT_EQ(learning_is_over(&curve), row.over)
-            << row.count << ", " << row.trained << ", " << row.apart;
+    const std::tuple<int, double, double, double, bool> rows[] = {
+        {2, 0.5, 0, 1.3, false}, // two are too few
+        {10, 0.01, 0, 1.3, false},
+        {14, 0.01, 0, 1.3, true}, // training gains 0.09; 0.13
+        {10, 0.1, 0, 1.2, false},
+        {10, 0.1, 0, 1.25, true}}; // views are worse by 0.18; 0.22
+    for (const auto &[count, trained, validation, apart, over] : rows) {
+        const learning_curve curve = falling(count, trained, validation, apart);
+        EXPECT_EQ(learning_is_over(&curve), over) << count << ", " << trained << ", " << apart;
     }
     for (const int count : {3, 5, 32, 50, 300})
         for (const double validation : {0.02, 0.005, -0.1}) { // confirmed, noise, rises
@@ -43,13 +40,13 @@ TEST(Learning, IsOverWhereViewsThatAreSetAsideGainLittle) {
 }
 
 TEST(Learning, CountsTheBestMeasurementSince) {
-    learning_curve curve = {};
     const double validation[] = {1, 0.9, 1.1, 1.1};
-    for (int i = 0; i < 4; i++) note(&curve, 0, std::pow(0.9, i), validation[i]);
-    EXPECT_TRUE(learning_is_over(&curve)) << "from the second on nothing was gained";
-    curve = {};
-    for (int i = 0; i < 3; i++) note(&curve, 0, std::pow(0.9, i), validation[i]);
-    EXPECT_FALSE(learning_is_over(&curve)) << "from the first on it was, from the second there are two";
+    for (const int count : {3, 4}) {
+        learning_curve curve = {};
+        for (int i = 0; i < count; i++) note(&curve, 0, std::pow(0.9, i), validation[i]);
+        // From the second on nothing was gained; from the first on it was, and with three there are two from the second.
+        EXPECT_EQ(learning_is_over(&curve), count == 4);
+    }
 }
 
 TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
@@ -61,14 +58,15 @@ TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
 }
 
 TEST(Learning, CurvesOfFilesAreChecked) {
-    learning_curve curve = falling(5, 0.1, 0);
+    const learning_curve good = falling(5, 0.1, 0);
+    learning_curve curve = good;
     EXPECT_TRUE(learning_curve_is_possible(&curve));
     curve.validation[4] = NAN;
     EXPECT_FALSE(learning_curve_is_possible(&curve));
-    curve.count = LEARNING_MOST + 1;
-    EXPECT_FALSE(learning_curve_is_possible(&curve));
-    curve.count = -1;
-    EXPECT_FALSE(learning_curve_is_possible(&curve));
+    for (const int count : {LEARNING_MOST + 1, -1}) {
+        curve = good, curve.count = count;
+        EXPECT_FALSE(learning_curve_is_possible(&curve)) << count;
+    }
 }
 
 } // namespace

@@ -3,29 +3,25 @@
 #include "training_cloud.h"
 #include "plan.h"
 #include "views.h"
-#include <limits>
 #include <tuple>
 
 namespace {
 
 TEST(Resolutions, AreReadFromText) {
-    const struct {
-        const char *text;
-        int factor, batch;
-        double percent;
-        int64_t until; // of 99 iterations
-    } rows[] = {{"none", 0, 0, 0, 0},    {"auto", 0, 0, 0, 0},       {"2:50", 2, 0, 50, 49},
-                {"8:2.5", 8, 0, 2.5, 2}, {"4:20:32", 4, 32, 20, 19}, {"1:100:1", 1, 1, 100, 99},
-                {"3:0", 3, 0, 0, 0}};
-    for (const auto &row : rows) {
+    // until: of 99 iterations.
+    const std::tuple<const char *, int, int, double, int64_t> rows[] = {
+        {"none", 0, 0, 0, 0},    {"auto", 0, 0, 0, 0},       {"2:50", 2, 0, 50, 49},
+        {"8:2.5", 8, 0, 2.5, 2}, {"4:20:32", 4, 32, 20, 19}, {"1:100:1", 1, 1, 100, 99},
+        {"3:0", 3, 0, 0, 0}};
+    for (const auto &[text, factor, batch, percent, until] : rows) {
         resolution_schedule s;
         fault why;
-        ASSERT_TRUE(resolution_schedule_read(row.text, &s, &why)) << why.text;
-        EXPECT_EQ(s.automatic, std::string(row.text) == "auto");
-        EXPECT_EQ(s.factor, row.factor) << row.text;
-        EXPECT_EQ(s.batch, row.batch) << row.text;
-        EXPECT_EQ(s.percent, row.percent) << row.text;
-        EXPECT_EQ(resolution_small_until(&s, 99), row.until) << row.text;
+        ASSERT_TRUE(resolution_schedule_read(text, &s, &why)) << why.text;
+        EXPECT_EQ(s.automatic, std::string(text) == "auto");
+        EXPECT_EQ(s.factor, factor) << text;
+        EXPECT_EQ(s.batch, batch) << text;
+        EXPECT_EQ(s.percent, percent) << text;
+        EXPECT_EQ(resolution_small_until(&s, 99), until) << text;
     }
     for (const char *text : {"",         "4",        "4:",       ":20",     "4:20,",    "4:20,2:50",
                              "0:20",     "-4:20",    "2.5:20",   "4:101",   "4:-1",     "4:nan",
@@ -68,13 +64,11 @@ class detailed_cloud : public cloud {
     std::vector<std::vector<float>> depths;
 };
 
-double relative(const std::vector<float> &got, const std::vector<float> &expected) {
-    double error = 0, norm = 0;
-    for (size_t i = 0; i < got.size(); i++) {
-        error += std::pow(double(got[i]) - double(expected[i]), 2);
-        norm += std::pow(double(expected[i]), 2);
-    }
-    return norm > 0 ? std::sqrt(error / norm) : std::numeric_limits<double>::infinity();
+resolution_schedule schedule_of(const char *text) {
+    resolution_schedule out;
+    fault why;
+    EXPECT_TRUE(resolution_schedule_read(text, &out, &why)) << why.text;
+    return out;
 }
 
 // The sum of what each view alone leaves in the first moment: 0.1 times the gradient.
@@ -83,7 +77,7 @@ std::vector<float> sum_of_each(const cloud &c, const std::vector<target_view> &v
     std::vector<float> sum;
     settings.iterations = settings.batch = 1;
     for (const target_view &view : views) {
-        trained alone(c, false);
+        trained alone(c);
         *loss += alone.train_on({view}, settings)[0];
         const std::vector<float> moment = trained::read(alone.state.first_moment);
         sum.resize(moment.size());
@@ -97,7 +91,7 @@ void expect_sum_of_each(const cloud &c, const std::vector<target_view> &views,
                         const std::vector<target_view> &alone, training_settings settings,
                         double most_error) {
     settings.iterations = settings.batch = views_in_all;
-    trained together(c, false);
+    trained together(c);
     const std::vector<double> losses = together.train_on(views, settings);
     ASSERT_EQ(losses.size(), size_t(views_in_all));
     double loss = 0, of_batch = 0;
@@ -129,7 +123,7 @@ TEST(SeveralViews, EachHasItsOwnPictureBeforeARandomBackground) {
 TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
     const detailed_cloud c;
     const std::vector<target_view> same(4, c.views[0]);
-    trained together(c, false), alone(c, false);
+    trained together(c), alone(c);
     together.train_on(same, detailed_cloud::settings_of(4, 4));
     training_settings faster = detailed_cloud::settings_of(1, 1);
     for (float *rate :
@@ -137,23 +131,20 @@ TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
           &faster.rates.sh0, &faster.rates.shN, &faster.final_mean_rate})
         *rate *= 2;
     alone.train_on({c.views[0]}, faster);
-    const std::vector<float> start = [&] {
-        trained not_yet(c, false);
-        return trained::read(not_yet.state.gaussians);
-    }();
+    const std::vector<float> start = trained::read(trained(c).state.gaussians);
     std::vector<float> moved = trained::read(together.state.gaussians),
                        expected = trained::read(alone.state.gaussians);
     for (size_t i = 0; i < start.size(); i++) moved[i] -= start[i], expected[i] -= start[i];
     EXPECT_LT(relative(moved, expected), 1e-3);
 }
 
-TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
+TEST(Resolutions, SmallViewsAreTheViewsShrunkAndAreTrainedOnFirst) {
     const detailed_cloud c;
-    resolution_schedule schedule;
-    view_source all;
-    fault why;
-    for (const char *text : {"8:20", "2:50"}) { // an eighth would be shorter than 64 pixels: half in both
-        ASSERT_TRUE(resolution_schedule_read(text, &schedule, &why)) << why.text;
+    for (const char *text : {"8:50", "2:50"}) { // an eighth would be shorter than 64 pixels: half in both
+        training_settings settings = detailed_cloud::settings_of(4, 1);
+        const resolution_schedule schedule = schedule_of(text);
+        view_source all;
+        fault why;
         ASSERT_TRUE(
             view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
             << why.text;
@@ -182,6 +173,14 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
             EXPECT_EQ(small[v].alpha, nullptr);
             image_close(&expected);
         }
+        trained on_small(c), on_schedule(c), on_whole(c);
+        const std::vector<double> first = on_small.train_on({small, small + views_in_all}, settings),
+                                  last = on_whole.train_on(c.views, settings);
+        settings.resolutions = schedule;
+        const std::vector<double> got = on_schedule.train_on(c.views, settings);
+        for (const size_t i : {0, 1}) EXPECT_EQ(got[i], first[i]);
+        EXPECT_NE(got[2], first[2]);
+        EXPECT_NE(got[0], last[0]);
         view_source_close(&all);
     }
 }
@@ -194,54 +193,35 @@ view_sizes sizes_of(int width, int height, size_t count) {
 }
 
 TEST(SeveralViews, FillAGpuEachButAreAQuarterOfARoundAtMost) {
-    const struct {
-        int width, height;
-        size_t count;
-        int64_t iterations, ranks, batch;
-    } rows[] = {{799, 532, 220, 30000, 1, 4},
-                {800, 800, 220, 30000, 1, 4},
-                {800, 800, 10, 30000, 1, 2},
-                {1008, 756, 17, 30000, 1, 3},
-                {1080, 1920, 220, 30000, 1, 1},
-                {16384, 16384, 1000, 30000, 1, 1},
-                {40, 28, 1, 30000, 1, 1},
-                {40, 28, 7, 30000, 1, 1},
-                {40, 28, 99, 30000, 1, 4},
-                // At least one for each GPU, and more in long runs.
-                {1080, 1920, 99, 7000, 2, 2},
-                {1080, 1920, 99, 7000, 8, 8},
-                {1080, 1920, 99, 7000, RANKS_MAX, 24},
-                {1080, 1920, 7, 7000, 8, 1},
-                {799, 532, 220, 7000, 2, 4},
-                {799, 532, 220, 30000, 2, 8},
-                {799, 532, 220, 30000, 4, 8},
-                {799, 532, 220, 300000, 4, 16},
-                {799, 532, 220, 300000, RANKS_MAX, GS_MAX_VIEWS}};
-    for (const auto &row : rows) {
-        const view_sizes sizes = sizes_of(row.width, row.height, row.count);
-        EXPECT_EQ(default_batch(&sizes, row.iterations, row.ranks), row.batch)
-            << row.width << " x " << row.height << ", " << row.count << ", " << row.iterations << ", "
-            << row.ranks;
+    // On several at least one for each GPU, and more in long runs.
+    const std::tuple<int, int, size_t, int64_t, int64_t, int64_t> rows[] = {
+        {799, 532, 220, 30000, 1, 4},   {800, 800, 220, 30000, 1, 4},
+        {800, 800, 10, 30000, 1, 2},    {1008, 756, 17, 30000, 1, 3},
+        {1080, 1920, 220, 30000, 1, 1}, {16384, 16384, 1000, 30000, 1, 1},
+        {40, 28, 1, 30000, 1, 1},       {40, 28, 7, 30000, 1, 1},
+        {40, 28, 99, 30000, 1, 4},      {1080, 1920, 99, 7000, 2, 2},
+        {1080, 1920, 99, 7000, 8, 8},   {1080, 1920, 99, 7000, RANKS_MAX, 24},
+        {1080, 1920, 7, 7000, 8, 1},    {799, 532, 220, 7000, 2, 4},
+        {799, 532, 220, 30000, 2, 8},   {799, 532, 220, 30000, 4, 8},
+        {799, 532, 220, 300000, 4, 16}, {799, 532, 220, 300000, RANKS_MAX, GS_MAX_VIEWS}};
+    for (const auto &[w, h, count, iterations, ranks, batch] : rows) {
+        const view_sizes sizes = sizes_of(w, h, count);
+        EXPECT_EQ(default_batch(&sizes, iterations, ranks), batch)
+            << w << " x " << h << ", " << count << ", " << iterations << ", " << ranks;
     }
 }
 
 TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
-    const struct {
-        int width, height;
-        size_t count;
-        int64_t most_gaussians;
-        bool several;
-        int factor, batch;
-        double percent;
-    } rows[] = {{799, 532, 220, 300000, true, 0, 0, 0},    {127, 5000, 220, 100, true, 0, 0, 0},
-                {1080, 1920, 200, 300000, true, 2, 4, 90}, {1080, 1920, 7, 300000, true, 2, 1, 90},
-                {1008, 756, 17, 130000, true, 2, 4, 50},   {1008, 756, 7, 130000, true, 2, 1, 50},
-                {1080, 1920, 200, 300000, false, 2, 1, 90}};
-    for (const auto &row : rows) {
-        const view_sizes sizes = sizes_of(row.width, row.height, row.count);
-        const resolution_schedule got = default_resolutions(&sizes, row.most_gaussians, 30000, row.several);
-        EXPECT_EQ(std::tie(got.factor, got.batch, got.percent), std::tie(row.factor, row.batch, row.percent))
-            << row.width << " x " << row.height << ", " << row.count;
+    const std::tuple<int, int, size_t, int64_t, bool, int, int, double> rows[] = {
+        {799, 532, 220, 300000, true, 0, 0, 0},    {127, 5000, 220, 100, true, 0, 0, 0},
+        {1080, 1920, 200, 300000, true, 2, 4, 90}, {1080, 1920, 7, 300000, true, 2, 1, 90},
+        {1008, 756, 17, 130000, true, 2, 4, 50},   {1008, 756, 7, 130000, true, 2, 1, 50},
+        {1080, 1920, 200, 300000, false, 2, 1, 90}};
+    for (const auto &[w, h, count, most, several, factor, batch, percent] : rows) {
+        const view_sizes sizes = sizes_of(w, h, count);
+        const resolution_schedule got = default_resolutions(&sizes, most, 30000, several);
+        EXPECT_EQ(std::tie(got.factor, got.batch, got.percent), std::tie(factor, batch, percent))
+            << w << " x " << h << ", " << count;
     }
 }
 
@@ -312,41 +292,6 @@ TEST(SeveralViews, EachExposureHasItsOwnGradient) {
     EXPECT_LT(relative(got, expected), 5e-3); // the prior sees what neighbours have moved
 }
 
-// Smaller pictures and two views a step first, then three: steps end at 2, 4, 5, 8, 11, 14.
-training_settings mixed_settings() {
-    training_settings settings = detailed_cloud::settings_of(14, 3);
-    fault why;
-    EXPECT_TRUE(resolution_schedule_read("2:36:2", &settings.resolutions, &why)) << why.text; // 5 iterations
-    settings.exposure_rate = 0.3f; // that gains differ
-    return settings;
-}
-
-TEST(Resolutions, TrainingGoesOnWhereItStopped) {
-    const detailed_cloud c;
-    trained whole(c, true);
-    const std::vector<double> losses = whole.train_on(c.views, mixed_settings());
-    EXPECT_EQ(losses.size(), 14u);
-    EXPECT_EQ(whole.state.place.views, 14);
-    EXPECT_GT(whole.state.exposures, 0);
-    const std::pair<int64_t, int64_t> ends[] = {
-        {2, 4}, {4, 5}, {5, 8}, {8, 11}}; // the step after is the last
-    for (const auto &[at, end] : ends) {
-        trained parts(c, true);
-        looking_on look([after = at](const training_state *state, const training_report *, looking_on *self) {
-            self->end = state->place.views >= after;
-        });
-        std::vector<double> all = parts.train_on(c.views, mixed_settings(), &look.observer);
-        EXPECT_EQ(parts.state.place.views, end);
-        const std::vector<double> rest = parts.train_on(c.views, mixed_settings());
-        all.insert(all.end(), rest.begin(), rest.end());
-        EXPECT_EQ(all, losses) << at;
-        EXPECT_TRUE(trained::read(parts.state.gaussians) == trained::read(whole.state.gaussians)) << at;
-        EXPECT_TRUE(trained::read(parts.state.second_moment) == trained::read(whole.state.second_moment))
-            << at;
-        EXPECT_TRUE(parts.exposure() == whole.exposure()) << at;
-    }
-}
-
 TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
     const detailed_cloud c(32, 24);
     const std::pair<const char *, int64_t> cases[] = {{"1:50", 1}, {"1:50:1", 1}, {"1:40:2", 2}};
@@ -354,34 +299,10 @@ TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
         training_settings settings = detailed_cloud::settings_of(10, batch);
         trained plain(c, true), phased(c, true);
         const std::vector<double> losses = plain.train_on(c.views, settings);
-        fault why;
-        ASSERT_TRUE(resolution_schedule_read(text, &settings.resolutions, &why)) << why.text;
+        settings.resolutions = schedule_of(text);
         EXPECT_EQ(phased.train_on(c.views, settings), losses) << text;
         EXPECT_TRUE(trained::read(phased.state.gaussians) == trained::read(plain.state.gaussians)) << text;
     }
-}
-
-TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
-    const detailed_cloud c;
-    resolution_schedule schedule;
-    view_source all;
-    fault why;
-    ASSERT_TRUE(resolution_schedule_read("2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
-        << why.text;
-    const std::vector<target_view> small(view_source_at(&all, true),
-                                         view_source_at(&all, true) + views_in_all);
-    training_settings settings = detailed_cloud::settings_of(4, 1);
-    trained on_small(c, false), on_schedule(c, false), on_whole(c, false);
-    const std::vector<double> first = on_small.train_on(small, settings),
-                              last = on_whole.train_on(c.views, settings);
-    settings.resolutions = schedule;
-    const std::vector<double> got = on_schedule.train_on(c.views, settings);
-    EXPECT_EQ(got[0], first[0]);
-    EXPECT_EQ(got[1], first[1]);
-    EXPECT_NE(got[2], first[2]);
-    EXPECT_NE(got[0], last[0]);
-    view_source_close(&all);
 }
 
 } // namespace

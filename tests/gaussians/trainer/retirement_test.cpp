@@ -84,12 +84,9 @@ TEST(Retirement, EndsWhatContributesLeastToEveryView) {
 }
 
 TEST(Retirement, AsksEverySecondToFourthOfManyViews) {
-    EXPECT_EQ(retirement_views(1), 1u);
-    EXPECT_EQ(retirement_views(99), 99u);
-    EXPECT_EQ(retirement_views(100), 50u);
-    EXPECT_EQ(retirement_views(175), 58u);
-    EXPECT_EQ(retirement_views(220), 55u);
-    EXPECT_EQ(retirement_views(100000), 25000u);
+    const std::pair<size_t, size_t> asked[] = {{1, 1},    {99, 99},  {100, 50},
+                                               {175, 58}, {220, 55}, {100000, 25000}};
+    for (const auto &[count, views] : asked) EXPECT_EQ(retirement_views(count), views) << count;
     // The one that sees what is behind is asked if its number is even.
     for (const size_t seeing : {0, 1, 48, 49, 98, 99}) {
         std::vector<target_view> views(100, view_from(0));

@@ -52,14 +52,10 @@ TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
 }
 
 TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
-    const std::tuple<size_t, int64_t, double> rates[] = {{1, 100, 1},
-                                                         {1, 7000, 1},
-                                                         {1, 14000, 0.5},
-                                                         {20, 28000, 0.3},
-                                                         {30, 14000, std::sqrt(0.5)},
-                                                         {35, 280000, std::pow(0.3, 0.25)},
-                                                         {40, 28000, 1},
-                                                         {400, 28000, 1}};
+    const double half = std::sqrt(0.5), quarter = std::pow(0.3, 0.25);
+    const std::tuple<size_t, int64_t, double> rates[] = {
+        {1, 100, 1},       {1, 7000, 1},          {1, 14000, 0.5}, {20, 28000, 0.3},
+        {30, 14000, half}, {35, 280000, quarter}, {40, 28000, 1},  {400, 28000, 1}};
     for (const auto &[views, iterations, part] : rates)
         EXPECT_NEAR(default_rate_part(views, iterations), part, 1e-15) << views << ", " << iterations;
     const std::tuple<size_t, int64_t, double> dropouts[] = {
@@ -71,17 +67,17 @@ TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
 
 TEST(Schedule, AveragesBeginAfterDensityControl) {
     training_settings s = plain_settings();
-    s.density.kind = DENSITY_NONE;
-    s.density.until = 6500;
-    EXPECT_EQ(average_from(&s), 7000); // no average
-    s.average_part = 0.1;
-    EXPECT_EQ(average_from(&s), 6300);
-    s.density.kind = DENSITY_SPLIT;
-    EXPECT_EQ(average_from(&s), 6500);
-    s.density.until = 6000;
-    EXPECT_EQ(average_from(&s), 6300);
-    s.average_part = 1;
-    EXPECT_EQ(average_from(&s), 6000);
+    const std::tuple<double, density_kind, int64_t, int64_t> rows[] = {
+        // part, kind, until; from
+        {0, DENSITY_NONE, 6500, 7000}, // no average
+        {0.1, DENSITY_NONE, 6500, 6300},
+        {0.1, DENSITY_SPLIT, 6500, 6500},
+        {0.1, DENSITY_SPLIT, 6000, 6300},
+        {1, DENSITY_SPLIT, 6000, 6000}};
+    for (const auto &[part, kind, until, from] : rows) {
+        s.average_part = part, s.density.kind = kind, s.density.until = until;
+        EXPECT_EQ(average_from(&s), from) << part << ", " << until;
+    }
     for (int64_t iteration = 5990; iteration < 6020; iteration++)
         EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
             << iteration;
@@ -139,44 +135,37 @@ TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     const std::pair<size_t, double> parts[] = {{1, 0}, {20, 0}, {30, 0.08}, {40, 0.16}, {4000, 0.16}};
     for (const auto &[views, part] : parts) EXPECT_NEAR(default_retired(views), part, 1e-15) << views;
     // part, every: as given; negative, 0: automatic.
-    const struct {
-        density_kind kind;
-        size_t views;
-        double given, part;
-        int64_t given_every, every;
-    } rows[] = {{DENSITY_NONE, 100, -1, 0, 0, 1000},    {DENSITY_ADAPTIVE, 100, -1, 0, 0, 1000},
-                {DENSITY_MCMC, 100, -1, 0.16, 0, 1000}, {DENSITY_SPLIT, 100, -1, 0.16, 0, 1000},
-                {DENSITY_SPLIT, 20, -1, 0, 0, 1000},    {DENSITY_SPLIT, 20, 0.2, 0.2, 0, 1000},
-                {DENSITY_SPLIT, 100, 0, 0, 0, 1000},    {DENSITY_SPLIT, 220, 0, 0, 0, 2200},
-                {DENSITY_SPLIT, 220, 0, 0, 300, 300}};
-    for (const auto &row : rows) {
+    const std::tuple<density_kind, size_t, double, double, int64_t, int64_t> rows[] = {
+        {DENSITY_NONE, 100, -1, 0, 0, 1000},    {DENSITY_ADAPTIVE, 100, -1, 0, 0, 1000},
+        {DENSITY_MCMC, 100, -1, 0.16, 0, 1000}, {DENSITY_SPLIT, 100, -1, 0.16, 0, 1000},
+        {DENSITY_SPLIT, 20, -1, 0, 0, 1000},    {DENSITY_SPLIT, 20, 0.2, 0.2, 0, 1000},
+        {DENSITY_SPLIT, 100, 0, 0, 0, 1000},    {DENSITY_SPLIT, 220, 0, 0, 0, 2200},
+        {DENSITY_SPLIT, 220, 0, 0, 300, 300}};
+    for (const auto &[kind, views, given, part, given_every, every] : rows) {
         density_settings options = density_settings_default();
-        options.kind = row.kind, options.retired = row.given, options.retire_every = row.given_every;
+        options.kind = kind, options.retired = given, options.retire_every = given_every;
         training_data data = plain_data;
-        data.count = row.views;
+        data.count = views;
         const density_settings got = density_settings_from(&options, &data, 7000);
-        EXPECT_EQ(got.retired, row.part) << row.kind << ", " << row.views;
-        EXPECT_EQ(got.retire_every, row.every) << row.kind << ", " << row.views;
+        EXPECT_EQ(got.retired, part) << kind << ", " << views;
+        EXPECT_EQ(got.retire_every, every) << kind << ", " << views;
     }
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
-    const struct {
-        bool everywhere;
-        int given, kind;
-        int64_t pixels, given_most, most;
-    } rows[] = {{false, DENSITY_AUTO, DENSITY_SPLIT, 40000000, 0, 300000},
-                {true, DENSITY_AUTO, DENSITY_MCMC, 40000000, 0, 300000},
-                {true, DENSITY_SPLIT, DENSITY_SPLIT, 13000050, 0, 130000},
-                {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 0, 1},
-                {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 7, 7}};
-    for (const auto &row : rows) {
+    const std::tuple<bool, int, int, int64_t, int64_t, int64_t> rows[] = {
+        {false, DENSITY_AUTO, DENSITY_SPLIT, 40000000, 0, 300000},
+        {true, DENSITY_AUTO, DENSITY_MCMC, 40000000, 0, 300000},
+        {true, DENSITY_SPLIT, DENSITY_SPLIT, 13000050, 0, 130000},
+        {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 0, 1},
+        {true, DENSITY_SPLIT, DENSITY_SPLIT, 0, 7, 7}};
+    for (const auto &[everywhere, given, kind, pixels, given_most, most] : rows) {
         density_settings options = density_settings_default();
-        options.kind = row.given, options.most_gaussians = row.given_most;
-        const training_data data = {nullptr, 100, 2.5, row.pixels, row.everywhere};
+        options.kind = given, options.most_gaussians = given_most;
+        const training_data data = {nullptr, 100, 2.5, pixels, everywhere};
         const density_settings got = density_settings_from(&options, &data, 7000);
-        EXPECT_EQ(got.kind, row.kind) << row.pixels;
-        EXPECT_EQ(got.most_gaussians, row.most) << row.pixels;
+        EXPECT_EQ(got.kind, kind) << pixels;
+        EXPECT_EQ(got.most_gaussians, most) << pixels;
     }
 }
 
@@ -214,24 +203,13 @@ TEST(Schedule, DropoutGrowsWithTheSteps) {
 }
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
-    const struct {
-        int64_t pixels;
-        size_t views;
-        double steps;
-        int64_t most;
-    } rows[] = {{100000000, 300, 1250, 150000},
-                {100000000, 300, 2500, 300000},
-                {100000000, 300, 30000, 300000},
-                {100000000, 300, 60000, 600000},
-                {100000000, 300, 1e9, 1000000},
-                {100000000, 1, 60000, 300000},
-                {100000000, 100, 60000, 300000},
-                {100000000, 120, 60000, 420000},
-                {12000000, 300, 60000, 120000}, // one for 100 pixels
-                {0, 1, 0, 1}};
-    for (const auto &row : rows)
-        EXPECT_EQ(default_limit_of_budget(row.pixels, row.views, row.steps), row.most)
-            << row.views << ", " << row.steps;
+    const std::tuple<size_t, double, int64_t> rows[] = {
+        {300, 1250, 150000}, {300, 2500, 300000}, {300, 30000, 300000}, {300, 60000, 600000},
+        {300, 1e9, 1000000}, {1, 60000, 300000},  {100, 60000, 300000}, {120, 60000, 420000}};
+    for (const auto &[views, steps, most] : rows)
+        EXPECT_EQ(default_limit_of_budget(100000000, views, steps), most) << views << ", " << steps;
+    EXPECT_EQ(default_limit_of_budget(12000000, 300, 60000), 120000) << "one for 100 pixels";
+    EXPECT_EQ(default_limit_of_budget(0, 1, 0), 1);
 }
 
 TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
@@ -258,24 +236,19 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // The published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
-    const struct {
-        density_kind kind;
-        bool everywhere;
-        int64_t iterations;
-        bool small;
-    } rows[] = {
+    const std::tuple<density_kind, bool, int64_t, bool> rows[] = {
         {DENSITY_SPLIT, false, 7000, true},    {DENSITY_MCMC, false, 7000, true},
         {DENSITY_MCMC, true, 7000, false},     {DENSITY_MCMC, false, 720, false}, // ends before step 600
         {DENSITY_MCMC, false, 722, true}, // acts at step 600, before 601
         {DENSITY_ADAPTIVE, false, 7000, false}};
-    for (const auto &row : rows) {
+    for (const auto &[kind, everywhere, iterations, small] : rows) {
         density_settings options = density_settings_default();
-        options.kind = row.kind;
-        const training_data data = {nullptr, 100, 1, 0, row.everywhere};
+        options.kind = kind;
+        const training_data data = {nullptr, 100, 1, 0, everywhere};
         double opacity, size;
-        density_start(&options, &data, row.iterations, &opacity, &size);
-        EXPECT_EQ(opacity, row.small ? 0.5 : 0.1) << row.kind << ", " << row.iterations;
-        EXPECT_EQ(size, row.small ? 0.1 : 1) << row.kind << ", " << row.iterations;
+        density_start(&options, &data, iterations, &opacity, &size);
+        EXPECT_EQ(opacity, small ? 0.5 : 0.1) << kind << ", " << iterations;
+        EXPECT_EQ(size, small ? 0.1 : 1) << kind << ", " << iterations;
     }
 }
 

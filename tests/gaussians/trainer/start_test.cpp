@@ -148,25 +148,6 @@ TEST(ViewOrder, EveryViewOnceBeforeAnyAgain) {
     for (view_order &order : orders) view_order_close(&order);
 }
 
-TEST(Random, StreamsDifferInEachPartOfTheirKey) {
-    std::set<uint64_t> states;
-    for (uint64_t k = 0; k < 6 * 6 * 6 * 6; k++) {
-        const uint64_t key[] = {k % 6, k / 6 % 6, k / 36 % 6, k / 216};
-        const random_stream stream = random_at(key[0], key[1], key[2], key[3]);
-        EXPECT_EQ(stream.state, random_at(key[0], key[1], key[2], key[3]).state);
-        states.insert(stream.state);
-    }
-    EXPECT_EQ(states.size(), size_t{6 * 6 * 6 * 6});
-    double sum = 0, product = 0; // first draws of neighbours: uniform, uncorrelated
-    for (uint64_t index = 0; index < 20000; index++) {
-        random_stream a = random_at(1, 2, 3, index), b = random_at(1, 2, 3, index + 1);
-        const double x = random_unit(&a) - 0.5, y = random_unit(&b) - 0.5;
-        sum += x, product += x * y;
-    }
-    EXPECT_NEAR(sum / 20000, 0, 0.01);
-    EXPECT_NEAR(product / 20000, 0, 0.003);
-}
-
 TEST(Random, Splitmix64AsPublished) {
     random_stream random = {1234567}; // the known first values for this seed
     EXPECT_EQ(random_bits(&random), 6457827717110365317u);

@@ -39,6 +39,17 @@ inline image rendered(const gs_gaussians &scene, const gs_camera &camera, const 
     return picture;
 }
 
+// |got - expected| / |expected|; infinite where nothing is expected.
+template <typename T>
+double relative(const std::vector<float> &got, const std::vector<T> &expected) {
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < got.size(); i++) {
+        error += std::pow(double(got[i]) - double(expected[i]), 2);
+        norm += std::pow(double(expected[i]), 2);
+    }
+    return norm > 0 ? std::sqrt(error / norm) : INFINITY;
+}
+
 // An observer of every step, which may set `end`, as a signal does.
 struct looking_on {
     using function = std::function<void(const training_state *, const training_report *, looking_on *)>;
@@ -119,9 +130,9 @@ class cloud {
 class trained {
   public:
     explicit trained(const cloud &c, bool exposures = false)
-        : trained(c.group, c.host, exposures ? cloud::views_in_all : 0) {}
-    trained(ranks *group, const gs_gaussians &host, int64_t exposures) {
-        training_state_open(&state, group, &host);
+        : trained({c.group, nullptr}, c.host, exposures ? cloud::views_in_all : 0) {}
+    trained(const training_place &where, const gs_gaussians &host, int64_t exposures) {
+        EXPECT_TRUE(training_state_open_on(&state, &where, &host));
         if (exposures > 0) training_state_open_exposures(&state, exposures);
     }
     ~trained() {
