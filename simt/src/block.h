@@ -191,7 +191,7 @@ class Block {
     void complete(Lane &lane, const Group &group);
     void end(Warp &warp, Group *group, unsigned lanes);
     void end_barrier(Collective collective);
-    // A lane of the warp has exited: ends what waits for no other.
+    // Called when a lane of the warp has exited: ends what then waits for no other.
     void leave(Warp &warp);
     // Ends the wait of all lanes at coalesced_threads.
     void release_coalescing(Warp &warp);

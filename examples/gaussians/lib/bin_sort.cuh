@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sorts splats by (depth, index): up to sorted_by_warp in the registers of a warp, more in the shared memory
-// of a block. depth[splat]: the bits of its depth. And what a list is made of before: its entries, its parts.
+// of a block. depth[splat]: the bits of its depth. Also the entries and the parts of a list before it is sorted.
 #pragma once
 
 #include <distwar/warp.cuh>
@@ -128,7 +128,7 @@ __device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat
     }
 }
 
-// The same, but the sorted splats go to to[]. By all threads of the block.
+// Sorts likewise, but writes the splats to to[]. By all threads of the block.
 template <int Threads, typename SplatOf>
 __device__ void sort_into(uint32_t *to, const uint32_t *depth, int n, const SplatOf &splat_of,
                           uint64_t *keys) {

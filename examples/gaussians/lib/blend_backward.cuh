@@ -44,7 +44,7 @@ namespace gs {
 // follow from these: times the row before the four lanes of a column are summed, times the column after that. They are
 // kept for a batch of splats. Then each lane turns one splat's into the fields of gs_splat_grad, and commits them.
 
-// `value`, which nvcc would compute again at each use.
+// Returns `value`, and keeps nvcc from computing it again at each use.
 template <typename T>
 __device__ __forceinline__ T kept_in_register(T value) {
 #ifdef __CUDA_ARCH__
@@ -55,7 +55,7 @@ __device__ __forceinline__ T kept_in_register(T value) {
 #endif
     return value;
 }
-// `object`, in shared memory, likewise its address.
+// Returns `object`, in shared memory, and keeps its address likewise.
 template <typename T>
 __device__ __forceinline__ T &kept_address(T &object) {
 #ifdef __CUDA_ARCH__

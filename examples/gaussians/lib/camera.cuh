@@ -91,14 +91,13 @@ __host__ __device__ inline ratio_limits ratio_limits_of(const gs_camera &camera)
     return limits;
 }
 
-// What kernels of a model hold of a mean: `type`.
+// `type` is what kernels of a model keep of a mean.
 template <int model, typename Denominator>
 struct point_of_model;
 template <int model, typename Denominator>
 using point_of = typename point_of_model<model, Denominator>::type;
 
-// By z, unless a model has another version:
-// gs_splat.depth.
+// gs_splat.depth: z, unless a model has another version, as for the next two.
 template <typename Point>
 __device__ __forceinline__ float splat_depth(const Point &p) {
     return p.at[2];

@@ -73,7 +73,7 @@ struct loss_images {
     __host__ __device__ int64_t values() const { return planes * plane; }
 };
 
-// Of the block's plane: the image, and the channel in it.
+// The image of the block's plane, and the channel in it.
 struct loss_place {
     int image, channel;
 
