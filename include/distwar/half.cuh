@@ -214,18 +214,20 @@ struct record_of_pairs {
 
     template <typename Key, int K>
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
-        using half = detail::half_type<detail::half_of<Pair>>;
-        Pair pairs[(K + 1) / 2];
-        DISTWAR_UNROLL
-        for (int i = 0; i < K / 2; ++i) pairs[i] = half::rounded({values[2 * i], values[2 * i + 1]});
         if constexpr (Aligned > 2 && K % 2 == 0) {
-            aligned_record<Pair, S>{base, stride}.add(key, pairs);
-        } else {
-            Pair *const first = base + size_t(key) * stride;
+            Pair pairs[K / 2];
             DISTWAR_UNROLL
-            for (int i = 0; i < K / 2; ++i) distwar::atomic_add<S>(first + i, pairs[i]);
-            if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
+            for (int i = 0; i < K / 2; ++i)
+                pairs[i] =
+                    detail::half_type<detail::half_of<Pair>>::rounded({values[2 * i], values[2 * i + 1]});
+            aligned_record<Pair, S>{base, stride}.add(key, pairs);
+            return;
         }
+        Pair *const first = base + size_t(key) * stride;
+        DISTWAR_UNROLL
+        for (int i = 0; i < K / 2; ++i)
+            distwar::atomic_add<S>(first + i, float2{values[2 * i], values[2 * i + 1]});
+        if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
     }
     // As a pair with -0.0, which changes nothing: GPUs add pairs, but no single 16-bit value.
     template <typename Key>
