@@ -77,7 +77,7 @@ class Launched : public ProgramTest {
   protected:
     ranks_plan plan = {};
     ranks_place place = {};
-    ranks_body body = nullptr;
+    ranks_body body = sum_ones;
     given_to_ranks given;
     std::map<int, host> hosts;
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
@@ -157,7 +157,6 @@ class Launched : public ProgramTest {
 const std::string remote = ": remote process exited or there was a network error\n";
 
 TEST_F(Launched, RunTheBodyInTheirProcesses) {
-    body = sum_ones;
     for (const int count : {1, 2, 3, 4}) {
         start_all(count);
         expect_success();
@@ -274,7 +273,6 @@ TEST_F(Launched, EndWhenOneFails) {
 }
 
 TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {
-    body = sum_ones;
     ranks_plan brief = plan, other = plan;
     brief.timeout_s = 1, other.arguments = 2;
     struct member {
@@ -304,7 +302,6 @@ TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {
 
 // A program that is none of the ranks holds the port and says nothing, or something else.
 TEST_F(Launched, AnotherServerIsNotRank0) {
-    body = sum_ones;
     const std::string no_answer =
         "rank 0: does not answer: it has ended, is stopped, or is another program or version";
     plan.timeout_s = 1;
@@ -326,7 +323,6 @@ TEST_F(Launched, AnotherServerIsNotRank0) {
 }
 
 TEST_F(Launched, OtherProgramsDoNoHarm) {
-    body = sum_ones;
     start(0, 0, 3, plan);
     std::vector<int> others;
     const auto come = [&](const void *text, size_t bytes) {

@@ -209,28 +209,25 @@ TEST(BudgetedTraining, RetiresWhereThatTakesLittleOfItsTime) {
 }
 
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0},
-                    fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
+    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&good));
+    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0, 0, 0, 0, 0};
     EXPECT_TRUE(place_is_possible(&fresh));
-    run_place later = fresh;
-    later.views = 13;
-    EXPECT_FALSE(place_is_possible(&later));
-    const std::pair<int64_t run_place::*, int64_t> whole[] = {{&run_place::before, 641},
-                                                              {&run_place::before, -2},
-                                                              {&run_place::at, INT64_MAX},
-                                                              {&run_place::ended, -1},
-                                                              {&run_place::ended, 601}};
-    const std::pair<double run_place::*, double> real[] = {
-        {&run_place::length, NAN},   {&run_place::length, 1e300}, {&run_place::progress, NAN},
-        {&run_place::progress, 1.1}, {&run_place::seconds, NAN},  {&run_place::seconds, -1}};
-    const auto expect_impossible = [&good](auto member, auto value) {
-        run_place bad = good;
-        bad.*member = value;
-        EXPECT_FALSE(place_is_possible(&bad)) << value;
-    };
-    for (const auto &[member, value] : whole) expect_impossible(member, value);
-    for (const auto &[member, value] : real) expect_impossible(member, value);
+    fresh.views = 13;
+    EXPECT_FALSE(place_is_possible(&fresh));
+    const struct {
+        int64_t at, before, ended;
+        double length, progress, seconds;
+    } bad[] = {
+        {640, 641, 0, 1000, 0.64, 3.2},  {640, -2, 0, 1000, 0.64, 3.2},   {640, 638, 0, NAN, 0.64, 3.2},
+        {640, 638, 0, 1000, NAN, 3.2},   {640, 638, 0, 1000, 1.1, 3.2},   {640, 638, 0, 1000, 0.64, -1},
+        {640, 638, 0, 1e300, 0.6, 3.2},  {640, 638, 0, 1000, 0.6, NAN},   {INT64_MAX, 638, 0, 1, 0.6, 1},
+        {640, 638, -1, 1000, 0.64, 3.2}, {640, 638, 601, 1000, 0.64, 3.2}};
+    for (const auto &b : bad) {
+        const run_place place = {600,     600, b.at, b.before, b.length, b.progress, b.seconds,
+                                 b.ended, 0,   0,    0,        0,        0,          0};
+        EXPECT_FALSE(place_is_possible(&place));
+    }
 }
 
 // ---- the program

@@ -265,6 +265,12 @@ TEST(PoseLevels, BringPosesBack) {
     for (int k = 0; k < POSE_METRIC_VALUES; k++) // of the same points in 128 x 128 pixels
         EXPECT_NEAR(poses[0].metric[k], measured.metric[k], 1e-3 * std::abs(measured.metric[k]) + 1e-3);
 
+    // No level: nothing happens.
+    const refined_pose kept = poses[0];
+    const pose_levels none = {group, nullptr, 0, 0, 40, 0.25, nullptr, nullptr, nullptr};
+    ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
+    EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
+
     // The scene of a size has MCMC's density control: its penalty changes opacities, and with them the poses.
     settings.rates.opacity_logit = 0.05f;
     settings.policy = {DISTWAR_FIXED, 0}; // else equal runs differ in bits

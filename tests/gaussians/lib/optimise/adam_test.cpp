@@ -130,6 +130,18 @@ TEST(Adam, UnusedCoefficientsMayBeLeftOut) {
         }
 }
 
+TEST(Adam, NaNStaysInItsValue) {
+    const learner got(20, 3);
+    got.values.fill(1.5f);
+    std::vector<double> gradient(got.values.values().size());
+    const size_t poisoned = 700;
+    gradient[poisoned] = NAN;
+    got.step(gradient, 1);
+    const std::vector<double> after = got.values.values();
+    for (size_t i = 0; i < after.size(); i++)
+        EXPECT_TRUE(i == poisoned ? isnan(after[i]) : after[i] == 1.5) << i; // a zero gradient moves nothing
+}
+
 // Rows of several widths, some wider than a block's share. Rows that are not visible keep every bit.
 TEST(AdamRows, AgreesWithTheReference) {
     std::mt19937 random(4);
