@@ -7,7 +7,7 @@
 #define DISTWAR_VERSION_MINOR 0
 #define DISTWAR_VERSION_PATCH 0
 
-/* The same as a string. -rc: a name may still change. */
-#define DISTWAR_VERSION "1.0.0-rc"
+/* The same as a string. */
+#define DISTWAR_VERSION "1.0.0"
 
 #endif
