@@ -101,11 +101,12 @@ inline constexpr bool is_uniform<uniform_key<Key>> = true;
 
 // The key as an integer, in the form that sinks take.
 template <typename Key>
-__device__ __forceinline__ auto plain_key(Key key) {
-    if constexpr (is_uniform<Key>)
-        return key.key;
-    else
-        return key;
+__device__ __forceinline__ Key plain_key(Key key) {
+    return key;
+}
+template <typename Key>
+__device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
+    return key.key;
 }
 template <typename Key>
 using plain_key_of = decltype(detail::plain_key(declared<Key>()));

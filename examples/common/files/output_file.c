@@ -5,15 +5,42 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+// ---- exit() removes the temporary files that threads are writing: a failure of the device ends the program anywhere
+
+typedef struct temporary {
+    struct temporary *next;
+    char path[];
+} temporary;
+
+static pthread_mutex_t creation = PTHREAD_MUTEX_INITIALIZER;
+static temporary *temporaries;
+static bool removes; // remove_temporaries is registered
+static pid_t owner;  // a process that was forked has none of them
+
+static void remove_temporaries(void) {
+    if (owner != getpid()) return;
+    pthread_mutex_lock(&creation); // for good: no thread creates another
+    for (const temporary *t = temporaries; t; t = t->next) unlink(t->path);
+}
+
 static void forget(output_file *file) {
+    pthread_mutex_lock(&creation);
+    for (temporary **t = &temporaries; *t; t = &(*t)->next) {
+        temporary *const gone = *t;
+        if (gone->path != file->temporary_path) continue;
+        *t = gone->next;
+        free(gone);
+        break;
+    }
+    pthread_mutex_unlock(&creation);
     free(file->path);
-    free(file->temporary_path);
     *file = (output_file){0};
 }
 
@@ -46,20 +73,34 @@ static void take_rights(int descriptor, const char *replaced) {
 // with threads cannot read without changing it.
 static int create_temporary(output_file *file, mode_t mode) {
     const size_t room = strlen(file->path) + 48;
-    file->temporary_path = malloc(room);
-    if (!file->temporary_path) return -1;
-    for (int n = 0; n < 10000; n++) {
-        snprintf(file->temporary_path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
-        const int descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (descriptor < 0 && errno != EEXIST) return -1;
-        if (descriptor < 0) continue;
-        // Before the lock another process may have found the file, and may have removed it.
-        if ((lock(descriptor) || errno != EWOULDBLOCK) &&
-            has_name(descriptor, AT_FDCWD, file->temporary_path))
-            return descriptor;
-        close(descriptor);
+    temporary *const made = malloc(sizeof *made + room);
+    if (!made) return -1;
+    pthread_mutex_lock(&creation);
+    if (owner != getpid()) {
+        temporaries = NULL;
+        owner = getpid();
+        if (!removes) removes = atexit(remove_temporaries) == 0;
     }
-    return -1;
+    int descriptor = -1;
+    for (int n = 0; descriptor < 0 && n < 10000; n++) {
+        snprintf(made->path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
+        descriptor = open(made->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (descriptor < 0 && errno != EEXIST) break;
+        // Before the lock another process may have found the file, and may have removed it.
+        if (descriptor < 0 ||
+            ((lock(descriptor) || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, made->path)))
+            continue;
+        close(descriptor);
+        descriptor = -1;
+    }
+    if (descriptor >= 0) {
+        made->next = temporaries, temporaries = made;
+        file->temporary_path = made->path;
+    } else {
+        free(made);
+    }
+    pthread_mutex_unlock(&creation);
+    return descriptor;
 }
 
 // The path behind symbolic links, whether or not a file is there; malloc'ed. NULL: errno says why.

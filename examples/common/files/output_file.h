@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a file completely or not at all: under a temporary name in the same folder, renamed at the end.
+// Writes a file completely or not at all: under a temporary name in the same folder, renamed at the end. exit() removes the
+// temporary files that are still written.
 #pragma once
 
 #include "fault.h"

@@ -4,6 +4,7 @@
 #include "files/output_file.h"
 #include "run_program.h"
 #include <atomic>
+#include <glob.h>
 #include <set>
 #include <sys/stat.h>
 #include <thread>
@@ -31,6 +32,16 @@ TEST_F(OutputFile, AppearsAtCommitOrNever) {
         EXPECT_EQ(read_bytes(path), commits ? "new text" : "old");
         EXPECT_EQ(folder.entries(), 1u);
     }
+}
+
+// The child is this test again, in a process of its own: other tests leave threads, which a fork does not have.
+TEST_F(OutputFile, ExitRemovesWhatIsWritten) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    path = testing::TempDir() + "exit_removes";
+    EXPECT_EXIT(exit(output_file_open(&file, path.c_str(), &why) ? 3 : 1), testing::ExitedWithCode(3), "");
+    GTEST_FLAG_SET(death_test_style, "fast");
+    glob_t found;
+    EXPECT_EQ(glob((path + ".part-*").c_str(), 0, NULL, &found), GLOB_NOMATCH);
 }
 
 // A private file stays private, also while it is written; one that others may write stays so under any umask.

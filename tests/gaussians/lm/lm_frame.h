@@ -25,12 +25,9 @@ inline std::vector<float> floats(const std::vector<double> &v, double scale = 1)
 }
 
 // Values for all parameters, zeros at first, which free themselves.
-struct parameters : reference_gaussians {
-    parameters(int64_t count, int sh_degree)
-        : reference_gaussians(reference_gaussians_create(count, sh_degree)) {}
-    explicit parameters(const device_gaussians &from) : reference_gaussians(from.read()) {}
-    parameters(parameters &&other) : reference_gaussians(other) { other.mean = NULL; }
-    ~parameters() { reference_gaussians_destroy(this); }
+struct parameters : held_gaussians {
+    parameters(int64_t count, int sh_degree) : held_gaussians(reference_gaussians_create(count, sh_degree)) {}
+    explicit parameters(const device_gaussians &from) : held_gaussians(from.read()) {}
 };
 
 // A call that was refused, and said so.
