@@ -13,8 +13,9 @@
 #define __SIMT__ 1
 
 #ifdef __cplusplus
-// libstdc++ uses __attribute__((__noinline__)) in this header, so it comes before __noinline__ is a macro.
+// libstdc++ uses __attribute__((__noinline__)) in these headers, so they come before __noinline__ is a macro.
 #include <memory>
+#include <string>
 #endif
 
 // ---- CUDA's qualifiers of functions and variables
