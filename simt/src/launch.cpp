@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
