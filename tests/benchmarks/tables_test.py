@@ -40,7 +40,7 @@ changes = [figure("docs/benchmarks/rasteriser.md", r"\| atomic \| [0-9.]+"),
            figure("README.md", r"`tree_of_lanes` \| [0-9.]+"),
            ("benchmarks/results/library.jsonl", '"4.69 to 8.08"', '"4.69 to 9.08"'),
            ("benchmarks/results/rasteriser.jsonl", '"1080x1920"', '"1080x1921"'),
-           ("benchmarks/results/papers.jsonl", '"0.239"', '"0.238"'),
+           ("benchmarks/results/papers.jsonl", '"0.240"', '"0.238"'),
            ("benchmarks/results/training.jsonl", '"32.84 (', '"32.85 ('),
            ("benchmarks/results/levenberg-marquardt.jsonl", '"29.65"', '"29.64"')]
 for name, old, new in changes:
