@@ -170,7 +170,7 @@ typedef struct writer {
     void *block;
 } writer;
 
-// From the host or the device, for which it waits. Whoever closes the stream checks it.
+// Writes bytes of the host or of the device, for which it waits. A failed write shows when the stream is closed.
 static void put(writer *w, const void *memory, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes && w->to; done += BLOCK) {
         const size_t now = (size_t)(bytes - done < BLOCK ? bytes - done : BLOCK);
