@@ -21,6 +21,7 @@ import torch
 sys.path.append(sys.path.pop(0))  # PYTHONPATH and what is installed come before the package beside this file
 import distwar  # noqa: E402
 from distwar import gs  # noqa: E402
+from distwar.trainer import camera_of  # noqa: E402
 
 DEVICE = dict(cuda="cuda", simt="cpu")[distwar.library().backend]
 GPU = DEVICE == "cuda"
@@ -53,7 +54,7 @@ def read_camera(path, view):
 
 def of_library(p, camera):
     """gs_forward and gs_backward on buffers that are there."""
-    viewmat, K, width, height = camera
+    *_, width, height = camera
     lib, d, keep = distwar.library(), {name: torch.empty_like(a) for name, a in p.items()}, []
 
     def gaussians(a):
@@ -64,9 +65,9 @@ def of_library(p, camera):
     def array(*shape):
         keep.append(torch.empty(shape, device=DEVICE))
         return keep[-1].data_ptr()
-    view = gs.View(gaussians=gaussians(p), sh_degree_used=3, image=gs.Image(array(3, height, width)), camera=gs.Camera(
-        width=width, height=height, fx=K[0, 0], fy=K[1, 1], cx=K[0, 2], cy=K[1, 2], near_plane=0.2))
-    view.camera.rotation[:], view.camera.translation[:] = viewmat[:3, :3].flatten().tolist(), viewmat[:3, 3].tolist()
+    view = gs.View(gaussians=gaussians(p), sh_degree_used=3, image=gs.Image(array(3, height, width)),
+                   camera=camera_of(*camera))
+    view.camera.near_plane = 0.2
     gradient = gs.Gradient(gaussians=gaussians(d), splat_grad=array(len(p["means"]), 12))
     keep += torch.rand(3, height, width, device=DEVICE), d
     gradient.color = keep[-2].data_ptr()

@@ -10,7 +10,6 @@
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <type_traits>
 
@@ -18,22 +17,18 @@ namespace {
 
 thread_local char last_error[512];
 
-__attribute__((format(printf, 2, 3))) ix_status fail(ix_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(last_error, sizeof last_error, format, arguments);
-    va_end(arguments);
+ix_status fail(ix_status status, const char *function, const char *text) {
+    snprintf(last_error, sizeof last_error, "%s: %s", function, text);
     return status;
 }
 
 ix_status status_of(const char *function, cudaError_t error) {
-    return error == cudaSuccess ? IX_OK
-                                : fail(IX_DEVICE_ERROR, "%s: %s", function, cudaGetErrorString(error));
+    return error == cudaSuccess ? IX_OK : fail(IX_DEVICE_ERROR, function, cudaGetErrorString(error));
 }
 
 #define IX_REQUIRE(condition, text)                                                                          \
     do {                                                                                                     \
-        if (!(condition)) return fail(IX_INVALID_ARGUMENT, "%s: %s", function, text);                        \
+        if (!(condition)) return fail(IX_INVALID_ARGUMENT, function, text);                                  \
     } while (0)
 
 // ---- sums
@@ -163,10 +158,9 @@ cudaError_t reduce(const ix_rows &rows, ix_operation operation, cudaStream_t str
 template <typename Key>
 cudaError_t count(const ix_keys &keys, cudaStream_t stream) {
     distwar::key_counts<Key, unsigned long long> given;
-    given.count = keys.count, given.bins = keys.bins;
+    given.count = keys.count, given.bins = keys.bins, given.report = keys.report;
     given.key = static_cast<const Key *>(keys.key);
     given.counts = reinterpret_cast<unsigned long long *>(keys.counts);
-    given.report = keys.report;
     return distwar::histogram(given, stream);
 }
 
@@ -178,6 +172,10 @@ const char *ix_last_error(void) {
 
 const char *ix_backend(void) {
     return IX_BACKEND;
+}
+
+size_t ix_rows_bytes(void) {
+    return sizeof(ix_rows);
 }
 
 ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes) {

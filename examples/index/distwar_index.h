@@ -38,6 +38,8 @@ typedef enum ix_status {
 const char *ix_last_error(void);
 // "cuda" or "simt".
 const char *ix_backend(void);
+// sizeof(ix_rows), for callers in languages that repeat the struct.
+size_t ix_rows_bytes(void);
 
 typedef enum ix_type { IX_FLOAT32 = 0, IX_FLOAT16 = 1, IX_BFLOAT16 = 2, IX_FLOAT64 = 3, IX_TYPES } ix_type;
 

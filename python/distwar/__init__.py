@@ -56,6 +56,7 @@ _OFF: dict[str, Any] = dict(
     tangential_coeffs=None, thin_prism_coeffs=None, ftheta_coeffs=None, rolling_shutter=None, viewmats_rs=None,
     return_normals=False, global_z_order=True, rays=None, lidar_coeffs=None, external_distortion_coeffs=None, ut_params=None,
     extra_signals=None, extra_signals_sh_degree=None, renderer_config=None)
+_unsupported = operator.itemgetter(*_OFF)
 
 
 def rasterization(
@@ -78,9 +79,9 @@ def rasterization(
     means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N]; with
     activated=False logarithms of scales and logits of opacities, as trainers keep them: the kernels turn them;
     covars [..., N, 3, 3] replace quats and scales. colors [..., N, D] or [..., C, N, D] with D from 1 to 1024; with an
-    sh_degree (0 to 3; 4 on torch only, by torch) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >=
-    (sh_degree + 1)^2, which on torch may be (constants [..., N, 1, 3], the rest [..., N, K - 1, 3]): nothing is copied to
-    join them, nor their gradients to part them. None if the render_mode is D or ED.
+    sh_degree (0 to 3) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >= (sh_degree + 1)^2, which on torch
+    may be (constants [..., N, 1, 3], the rest [..., N, K - 1, 3]): nothing is copied to join them, nor their gradients
+    to part them. None if the render_mode is D or ED.
     viewmats [..., C, 4, 4]: world to camera; Ks [..., C, 3, 3]. These two may be CPU tensors beside Gaussians on a GPU:
     then the call need not wait for the GPU to read them. backgrounds [..., C, D].
 
@@ -94,14 +95,14 @@ def rasterization(
     the rows of visible pairs alone, and camera_ids and gaussian_ids name them; packed=False is faster here. The lists of tiles
     and the conics have no entries.
 
-    radius_clip (torch only): splats of a radius up to that, in pixels, are left out. torch.compile breaks its graph here.
-    channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
-    NotImplementedError unless they are at their defaults: sparse_grad, distributed, segmented, with_ut, with_eval3d,
-    distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole and ortho, and those
-    behind viewmats_rs.
+    radius_clip: splats of a radius up to that, in pixels, are left out. torch.compile breaks its graph here.
+    channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise NotImplementedError
+    unless they are at their defaults: sparse_grad, distributed, segmented, with_ut, with_eval3d, distortion, rolling
+    shutters, tiles of other sizes than 16, camera models other than pinhole and ortho, and those behind viewmats_rs.
 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
-    On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
+    On numpy arrays (CPU library), without covars, leading dimensions and radius_clip: gradients by
+    rasterization_backward(meta, d_colors, d_alphas).
     """
     global _on_torch
     results: tuple[Array, Array, dict[str, Any]]
@@ -109,13 +110,9 @@ def rasterization(
     on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
     if rolling_shutter is not None and getattr(rolling_shutter, "name", rolling_shutter) == "GLOBAL":
         rolling_shutter = None
-    unsupported = (tile_size, sparse_grad, distributed, segmented, with_ut, with_eval3d, radial_coeffs, tangential_coeffs,
-                   thin_prism_coeffs, ftheta_coeffs, rolling_shutter, viewmats_rs, return_normals, global_z_order, rays,
-                   lidar_coeffs, external_distortion_coeffs, ut_params, extra_signals, extra_signals_sh_degree,
-                   renderer_config)
-    if not all(map(operator.is_, unsupported, _OFF.values())) or camera_model not in CAMERA_MODELS or \
-            (radius_clip and not on_torch):
-        refuse(unsupported, _OFF, camera_model, None if on_torch else radius_clip)
+    unsupported = _unsupported(locals())
+    if not all(map(operator.is_, unsupported, _OFF.values())) or camera_model not in CAMERA_MODELS:
+        refuse(unsupported, _OFF, camera_model)
     backgrounds = backgrounds if "RGB" in render_mode else None
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model, activated)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
@@ -128,13 +125,10 @@ def rasterization(
         results = _on_torch((means, quats, scales, opacities, colors, covars, None, viewmats, Ks, backgrounds), width,
                             height, planes, sh_degree, modes, packed, absgrad, radius_clip)
         return results
+    from . import _numpy
     arrays: dict[str, Any] = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors,
                                   covars=covars, viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
-    for name in ("means", "opacities", "colors", "viewmats", "Ks"):
-        if not hasattr(arrays[name], "shape"):
-            raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")
-    from . import _numpy
-    results = _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
+    results = _numpy.rasterization(arrays, width, height, planes, sh_degree, modes, radius_clip)
     return results
 
 

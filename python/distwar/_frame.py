@@ -70,8 +70,6 @@ class Frame:
     def radii(self):
         """[C, N], int32, on the current stream."""
         splats, stream = self.splats, stream_at(self.index)
-        if stream == self.stream and (self.index is None or self.index == current_device()):
-            return radii_of(self.plan, splats, stream)
         with on(splats):
             if stream != self.stream:
                 splats.record_stream(torch.cuda.current_stream(splats.device))

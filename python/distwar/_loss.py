@@ -46,37 +46,29 @@ class _L1Ssim(torch.autograd.Function):
         return (d_loss / ctx.views if ctx.views > 1 else d_loss) * ctx.saved_tensors[0], None
 
 
-def _wrong_shape(name, shape):
-    return ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(shape)}; both must have the same one, [height, "
-                      "width, 3] or [views, height, width, 3], or target is a list of views of [height, width, 3]")
-
-
 @torch.compiler.disable
 def l1_ssim_loss(image, target):
     several = isinstance(target, (list, tuple))
-    targets = list(target) if several else [target]
-    for name, tensor, wanted in ("image", image, torch.float32), *(("target", t, torch.uint8) for t in targets):
+    for name, tensor, wanted in ("image", image, torch.float32), *(("target", t, torch.uint8) for t in (
+            target if several else [target])):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
-    shape, device = image.shape, image.device
-    of_targets = shape[1:] if several else shape
-    if len(shape) not in ((4,) if several else (3, 4)) or shape[-1] != 3 or 0 in shape:
-        raise _wrong_shape("image", shape)
-    for t in targets:
-        if t.shape != of_targets:
-            raise _wrong_shape("target", t.shape)
-        if t.device != device:
-            raise ValueError(f"distwar.l1_ssim_loss: target is on {t.device}, image on {device}")
-    if several and len(targets) != len(image):
-        raise ValueError(f"distwar.l1_ssim_loss: {len(targets)} targets for {len(image)} views")
     if not is_plain(image):
         raise NotImplementedError("distwar.l1_ssim_loss: transforms and modes of torch and subclasses of tensors are not "
                                   "supported")
-    if image.dim() == 3:
-        image = image[None]
-    elif not several:
-        targets = list(target)
-    views, height, width, _ = image.shape
-    if views > 1 and height * width % 4 > 0:  # not every image would begin at 16 bytes
-        return torch.stack([_L1Ssim.apply(i[None], [t]) for i, t in zip(image, targets)]).mean()
-    return _L1Ssim.apply(image, targets)
+    images = image[None] if image.dim() == 3 and not several else image
+    targets = list(target) if several or target.dim() == 4 else [target]
+    shape = list(images.shape[1:])
+    for name, given, right in ("image", image, len(shape) == 3 and shape[2] == 3 and 0 not in images.shape), *(
+            ("target", t, list(t.shape) == shape) for t in targets):
+        if not right:
+            raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(given.shape)}; both must have the same one, "
+                             "[height, width, 3] or [views, height, width, 3], or target is a list of views of [height, "
+                             "width, 3]")
+        if given.device != image.device:
+            raise ValueError(f"distwar.l1_ssim_loss: {name} is on {given.device}, image on {image.device}")
+    if len(targets) != len(images):
+        raise ValueError(f"distwar.l1_ssim_loss: {len(targets)} targets for {len(images)} views")
+    if len(images) > 1 and shape[0] * shape[1] % 4 > 0:  # not every image would begin at 16 bytes
+        return torch.stack([_L1Ssim.apply(i[None], [t]) for i, t in zip(images, targets)]).mean()
+    return _L1Ssim.apply(images, targets)

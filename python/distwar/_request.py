@@ -6,8 +6,7 @@ from typing import NamedTuple, Optional
 from ._stages import CAMERA_MODELS, DEPTH_OVER_ALPHA, DEPTH_SUM, MOST_VIEWS, TILE, Settings
 
 RENDER_MODES = ("RGB", "D", "ED", "RGB+D", "RGB+ED")
-MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 4
-KERNELS_DEGREE = 3  # the most of libdistwar_gs; beyond it colours come from _harmonics.py
+MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 3
 
 
 class Request(NamedTuple):
@@ -27,13 +26,11 @@ class Request(NamedTuple):
                 for b in range(math.prod(self.batch)) for c in range(0, self.cameras, at_once)]
 
 
-def refuse(values, off, camera_model, radius_clip):
+def refuse(values, off, camera_model):
     """Raises NotImplementedError for the first value that is not that of the dictionary `off`."""
     given = dict(zip(off, values))
     if camera_model not in CAMERA_MODELS:
         given["camera_model"] = camera_model
-    if radius_clip:
-        given["radius_clip"] = radius_clip
     for name, value in given.items():
         if value is not None and (off.get(name) is None or value != off[name]):
             raise NotImplementedError(f"distwar.rasterization: {name} = {value!r} is not supported")
@@ -66,7 +63,7 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
 def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode, camera_model,
           activated=True):
     """The Request of the arrays `a`, a dictionary by the names of rasterization()'s arguments."""
-    for name in ("opacities", "colors", "viewmats", "Ks"):
+    for name in ("means", "opacities", "colors", "viewmats", "Ks"):
         if a[name] is None:
             raise TypeError(f"distwar.rasterization: {name} is None")
     means, viewmats = a["means"], a["viewmats"]

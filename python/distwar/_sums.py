@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The calls of index.py on torch tensors, and libdistwar_index by ctypes: the structs of distwar_index.h."""
 import ctypes
+import functools
 import math
 import sys
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
 
 import torch
 from torch import Tensor, from_numpy  # noqa: F401
@@ -40,6 +41,9 @@ class Error(RuntimeError):
 class Library:
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
+        size = getattr(self.lib, "ix_rows_bytes", None)
+        if size is None or size() != sizeof(Rows):  # an older one would leave out members, and sums be NaN
+            raise ImportError(f"distwar: {path} is no libdistwar_index of this version of the package; build both from one state")
         self.lib.ix_last_error.restype = self.lib.ix_backend.restype = c_char_p
         self.lib.ix_add_bytes.argtypes = (POINTER(Rows), POINTER(c_size_t))
         self.lib.ix_add.argtypes = (POINTER(Rows), c_void_p)
@@ -90,24 +94,9 @@ def check_indices():
         report.raise_if_set(f"a call on {device} had an index out of range; its row was left out")
 
 
-class _Workspace:
-    """Memory of torch's allocator. torch.empty would fill it under torch.use_deterministic_algorithms."""
-
-    def __init__(self, device, stream):
-        self.of = device, stream
-        self.address = None
-
-    def __call__(self, size):
-        self.address = torch.cuda.caching_allocator_alloc(size, *self.of)
-        return self.address, self
-
-    def __del__(self):
-        if self.address:
-            torch.cuda.caching_allocator_delete(self.address)
-
-
-def _allocate(size):
-    memory = torch.empty(size + 256, dtype=torch.uint8)
+def _allocate(device, size):
+    """Memory that torch does not fill, as torch.empty's under torch.use_deterministic_algorithms: its address, and itself."""
+    memory = torch.UntypedStorage(size + 256, device=device)
     return (memory.data_ptr() + 255) // 256 * 256, memory
 
 
@@ -130,7 +119,7 @@ def _add(out, index, source, skipped, deterministic, operation=None):
         if operation:
             lib.check(lib.lib.ix_reduce(byref(rows), OPERATIONS[operation], stream))
         else:
-            lib.add(rows, _Workspace(device, stream) if out.is_cuda else _allocate, stream)
+            lib.add(rows, functools.partial(_allocate, device), stream)
         if not out.is_cuda:
             report.raise_if_set(f"an index is out of range; there are {out.shape[0]} rows")
 

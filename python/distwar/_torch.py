@@ -8,8 +8,7 @@ import torch
 from . import _stages
 from ._library import BACKENDS
 from ._frame import Frame, Watch, means2d_of
-from ._harmonics import colors_of
-from ._request import KERNELS_DEGREE, check, meta_of
+from ._request import check, meta_of
 from ._tensors import (captures, current_device, index_of, is_plain, known_values, packed_cameras, radii_for_gsplat,
                        strategy_now)
 
@@ -17,18 +16,13 @@ from ._tensors import (captures, current_device, index_of, is_plain, known_value
 NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "constant", "viewmats", "Ks", "backgrounds")
 
 
-def _check_tensor(name, tensor, device):
+def check_tensor(name, tensor, device):
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"distwar.rasterization: {name} is a {type(tensor).__name__}, not a tensor as means is")
     if not tensor.is_floating_point():
         raise TypeError(f"distwar.rasterization: {name} has the type {tensor.dtype}, not a floating-point type")
     if tensor.device != device and not (name in ("viewmats", "Ks") and tensor.device.type == "cpu"):
         raise ValueError(f"distwar.rasterization: {name} is on {tensor.device}, means on {device}")
-
-
-def float32_of(name, tensor, device):
-    _check_tensor(name, tensor, device)
-    return tensor if tensor.dtype == torch.float32 else tensor.float()
 
 
 def _upper(covars):
@@ -78,7 +72,7 @@ class Call:
         named = dict(zip(NAMES, arrays))
         for name, a in named.items():
             if a is not None:
-                _check_tensor(name, a, arrays[0].device)
+                check_tensor(name, a, arrays[0].device)
         if named["constant"] is not None:  # what check() looks at are shapes
             named["colors"] = arrays[4].new_empty(1).expand(len(arrays[0]), _stages.coefficients_of(arrays), 3)
         self.request = request = check(named, width, height, *map(float, planes), sh_degree, *modes)
@@ -205,10 +199,10 @@ def _apart(means, colors, sh_degree):
         raise ValueError(f"distwar.rasterization: colors has {len(colors)} tensors, not two, the constants and the rest")
     constant, rest = colors
     for name, a in ("colors[0]", constant), ("colors[1]", rest):
-        _check_tensor(name, a, means.device)
+        check_tensor(name, a, means.device)
     if constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
-            constant.shape[1] == 1 and rest.shape[1] in (3, 8, 15) and isinstance(sh_degree, int) and \
-            sh_degree <= KERNELS_DEGREE and constant.dtype == rest.dtype == torch.float32:
+            constant.shape[1] == 1 and rest.shape[1] in (3, 8, 15) and sh_degree is not None and \
+            constant.dtype == rest.dtype == torch.float32:
         return rest, constant
     return torch.cat((constant, rest), -2), None
 
@@ -222,14 +216,6 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     if isinstance(arrays[4], (tuple, list)):
         colors, constant = _apart(arrays[0], arrays[4], sh_degree)
         arrays = (*arrays[:4], colors, arrays[5], constant, *arrays[7:])
-    if isinstance(sh_degree, int) and sh_degree > KERNELS_DEGREE:
-        named, device = dict(zip(NAMES, arrays)), getattr(arrays[0], "device", None)
-        of = [float32_of(name, named[name], device) for name in ("means", "colors", "viewmats")]
-        check(named, width, height, *map(float, planes), sh_degree, *modes)
-        colors = colors_of(sh_degree, *of)
-        if colors.shape[-3] == 1:  # colours of all cameras go the shortest way
-            colors = colors.squeeze(-3)
-        arrays, sh_degree = (*arrays[:4], colors, *arrays[5:]), None
     call = _call_of(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     if call.index is not None and call.index != current_device():
         with torch.cuda.device(call.index):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Sums by index against double precision and torch's own, on torch tensors; numpy arrays with the CPU library."""
+import ctypes
 import sys
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -188,6 +190,14 @@ class Sums(unittest.TestCase):
                 (ValueError, "negative", "bincount", index - 9, source[:, 0])):
             with self.assertRaisesRegex(error, text):
                 getattr(distwar, call)(*arguments)
+
+    def test_another_library_is_refused(self):
+        """An older one, whose ix_rows has fewer members, or one that does not say how many."""
+        longer = type("Rows", (ctypes.Structure,), dict(_fields_=[("rows", _sums.Rows), ("added", ctypes.c_int64)]))
+        for path, rows in (_sums.library().lib._name, longer), (distwar.library().lib._name, _sums.Rows):
+            with unittest.mock.patch.object(_sums, "Rows", rows), \
+                    self.assertRaisesRegex(ImportError, "is no libdistwar_index of this version"):
+                _sums.Library(path)
 
     @unittest.skipIf(DEVICE == "cuda", "numpy arrays need the CPU library")
     def test_arrays_of_numpy(self):

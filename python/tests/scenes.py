@@ -45,7 +45,7 @@ def raw(s):
     return dict(s, scales=np.log(s["scales"]), opacities=np.log(s["opacities"] / (1 - s["opacities"])))
 
 
-def _splat(s, i, view, K, covars, eps2d, antialiased):
+def _splat(s, i, view, K, eps2d, antialiased):
     """Mean, covariance, opacity, colour and depth in a camera; None if it is culled."""
     R, t = view[:3, :3], view[:3, 3]
     p = R @ s["means"][i] + t
@@ -56,10 +56,7 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
     mean = np.array([fx * p[0] / p[2] + cx, fy * p[1] / p[2] + cy])
     if s.get("camera_model") == "ortho":
         J, mean = np.array([[fx, 0, 0], [0, fy, 0]]), np.array([fx * p[0] + cx, fy * p[1] + cy])
-    C = covars[i] if covars is not None else None
-    if C is None:
-        C, = covariances(s["quats"][i:i + 1], s["scales"][i:i + 1])
-    sharp = J @ R @ C @ R.T @ J.T
+    sharp = J @ R @ covariances(s["quats"][i:i + 1], s["scales"][i:i + 1])[0] @ R.T @ J.T
     blurred = sharp + eps2d * np.eye(2)
     opacity = s["opacities"][i]
     if antialiased:
@@ -75,14 +72,13 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
     return mean, np.linalg.inv(blurred), opacity, color, p[2]
 
 
-def reference(s, covars=None, eps2d=0.3, antialiased=False):
+def reference(s, eps2d=0.3, antialiased=False):
     """Colours [C, H, W, D], alphas [C, H, W], depths [C, H, W] in double precision."""
     s = {name: np.asarray(a, "float64") if isinstance(a, np.ndarray) else a for name, a in s.items()}
-    covars = None if covars is None else np.asarray(covars, "float64")
     x, y = np.meshgrid(np.arange(s["width"]) + 0.5, np.arange(s["height"]) + 0.5)
     frames = []
     for view, K in zip(s["viewmats"], s["Ks"]):
-        splats = [_splat(s, i, view, K, covars, eps2d, antialiased) for i in range(len(s["means"]))]
+        splats = [_splat(s, i, view, K, eps2d, antialiased) for i in range(len(s["means"]))]
         splats = sorted((splat for splat in splats if splat is not None), key=lambda splat: splat[4])
         channels = 3 if s["sh_degree"] is not None else s["colors"].shape[-1]
         color, depth, T = np.zeros(x.shape + (channels,)), np.zeros(x.shape), np.ones(x.shape)

@@ -14,7 +14,6 @@ from scenes import relative
 
 import distwar
 from distwar import _stages
-from distwar._harmonics import basis
 
 distwar.gsplat_version = (1, 5)  # whatever is installed
 
@@ -107,29 +106,6 @@ class Values(unittest.TestCase):
                 self.assertLess(relative(s[name].grad, other[name].grad), 1e-5, name)
         with self.assertRaisesRegex(TypeError, "colors"):
             render(dict(s, colors=None))
-
-    def test_degree_4(self):
-        """By torch: as the kernels where degree 4 has no part, and its nine functions by their closed forms."""
-        for cameras in (1, 2):
-            s = scenes.scene(degree=3, cameras=cameras)
-            expected, _ = gradients(tensors(s))
-            more = dict(s, colors=np.concatenate((s["colors"], np.zeros((40, 9, 3), "float32")), 1), sh_degree=4)
-            t = tensors(more)
-            found, _ = gradients(t)
-            self.assertLess(relative(render(t)[0], render(tensors(s))[0]), 1e-5)
-            found["colors"] = found["colors"][:, :16]
-            for name in NAMES:
-                self.assertLess(relative(found[name], expected[name]), 1e-4, name)
-        directions = torch.nn.functional.normalize(torch.randn(50, 3, dtype=torch.double), dim=1)
-        x, y, z = directions.T
-        expected = (2.5033429418 * x * y * (x * x - y * y), -1.7701307698 * y * z * (3 * x * x - y * y),
-                    0.9461746958 * x * y * (7 * z * z - 1), -0.6690465436 * y * z * (7 * z * z - 3),
-                    0.1057855469 * (35 * z**4 - 30 * z * z + 3), -0.6690465436 * x * z * (7 * z * z - 3),
-                    0.4730873479 * (x * x - y * y) * (7 * z * z - 1), -1.7701307698 * x * z * (x * x - 3 * y * y),
-                    0.6258357354 * (x * x * (x * x - 3 * y * y) - y * y * (3 * x * x - y * y)))
-        self.assertLess(relative(basis(4, directions)[:, 16:], torch.stack(expected, 1)), 1e-8)
-        with self.assertRaisesRegex(ValueError, "K >= 25"):
-            render(dict(t, colors=t["colors"][:, :16]))
 
     def test_radius_clip(self):
         """As without the Gaussians that are small in the image."""
@@ -317,11 +293,11 @@ class Loss(unittest.TestCase):
 class Arguments(unittest.TestCase):
     def test_refusals(self):
         for error, text, changes in (
-                (NotImplementedError, "radial_coeffs", dict(radial_coeffs=torch.zeros(1, 6))),
+                *((ValueError, "sh_degree is 4, not 0 to 3", dict(sh_degree=4, colors=colors)) for colors in (
+                    torch.ones(40, 25, 3, device=DEVICE), (torch.ones(40, 1, 3, device=DEVICE), torch.ones(40, 24, 3, device=DEVICE)))),
                 (TypeError, "opacities", dict(opacities=np.ones(40, "float32"))),
                 (TypeError, "means", dict(means=torch.ones(40, 3, dtype=torch.int32, device=DEVICE))),
                 (ValueError, "quats", dict(quats=torch.ones(40, 3, device=DEVICE))),
-                (ValueError, "scales is on meta", dict(scales=torch.ones(40, 3, device="meta"))),
                 (NotImplementedError, "absgrad", dict(absgrad=True, colors=torch.ones(40, 33, device=DEVICE)))):
             with self.assertRaisesRegex(error, text):
                 render(dict(tensors(scenes.scene()), **changes))
@@ -342,6 +318,7 @@ class Arguments(unittest.TestCase):
             for name in NAMES:
                 self.assertEqual(same[name].dtype, dtype)
                 self.assertLess(relative(same[name].double(), d[name].cpu()), error, (dtype, name))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -15,10 +15,10 @@ import torch
 from distwar import _stages, density, gs
 from distwar._frame import Frame, radii_of
 from distwar._library import BACKENDS
-from distwar._request import KERNELS_DEGREE, MOST_SIZE
+from distwar._request import MOST_DEGREE, MOST_SIZE
 from distwar._tensors import (address_of, current_device, empty, index_of, is_plain, known_values, library_of, on, plain,
                               strategy_now, stream_of)
-from distwar._torch import float32_of
+from distwar._torch import check_tensor
 
 __all__ = ["GaussianRasterizationSettings", "GaussianRasterizer", "compute_relocation", "rasterize_gaussians"]
 # The original's programs take this name for a rasterizer with dc beside shs. With --convert_SHs_python they have neither, and
@@ -149,7 +149,7 @@ class _Call:
                                        scene, shapes):
             if tensor is not None:
                 _expect(name, tensor, (count, *shape), *[(count,)] * (name == "opacities"))
-                float32_of(name, tensor, means.device)
+                check_tensor(name, tensor, means.device)
         _expect("settings.bg", s.bg, (3,))
         if screen is not None:
             _expect("means2D", screen, (count, 3))
@@ -261,7 +261,7 @@ class GaussianRasterizer(torch.nn.Module):
             shs = torch.cat((dc, shs), 1)
         _exactly_one("shs and colors_precomp", shs is not None, colors_precomp is not None)
         if shs is not None:
-            degree, colors = min(s.sh_degree, KERNELS_DEGREE), shs
+            degree, colors = min(s.sh_degree, MOST_DEGREE), shs
             least = (degree + 1)**2
             if shs.dim() != 3 or shs.shape[1] + (constant is not None) not in (1, 4, 9, 16):
                 if shs.dim() != 3 or shs.shape[1] < least:
