@@ -43,7 +43,7 @@ def stream_at(index):
 
 
 def stream_of(device):
-    return stream_at(index_of(device))
+    return stream_at(device.index if device.type == "cuda" else None)
 
 
 def library_of(device, of=library):
