@@ -56,7 +56,6 @@ _OFF: dict[str, Any] = dict(
     tangential_coeffs=None, thin_prism_coeffs=None, ftheta_coeffs=None, rolling_shutter=None, viewmats_rs=None,
     return_normals=False, global_z_order=True, rays=None, lidar_coeffs=None, external_distortion_coeffs=None, ut_params=None,
     extra_signals=None, extra_signals_sh_degree=None, renderer_config=None)
-_unsupported = operator.itemgetter(*_OFF)
 
 
 def rasterization(
@@ -110,7 +109,10 @@ def rasterization(
     on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
     if rolling_shutter is not None and getattr(rolling_shutter, "name", rolling_shutter) == "GLOBAL":
         rolling_shutter = None
-    unsupported = _unsupported(locals())
+    unsupported = (tile_size, sparse_grad, distributed, segmented, with_ut, with_eval3d, radial_coeffs, tangential_coeffs,
+                   thin_prism_coeffs, ftheta_coeffs, rolling_shutter, viewmats_rs, return_normals, global_z_order, rays,
+                   lidar_coeffs, external_distortion_coeffs, ut_params, extra_signals, extra_signals_sh_degree,
+                   renderer_config)
     if not all(map(operator.is_, unsupported, _OFF.values())) or camera_model not in CAMERA_MODELS:
         refuse(unsupported, _OFF, camera_model)
     backgrounds = backgrounds if "RGB" in render_mode else None

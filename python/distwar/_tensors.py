@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What libdistwar_gs takes of torch: addresses, memory, the current stream, cameras on the host."""
 import contextlib
+import functools
 import importlib.metadata
 import sys
 import weakref
@@ -13,7 +14,6 @@ from ._library import BACKENDS, library
 
 _package = sys.modules[__package__]
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
-_indices = {}  # of devices that the library has kernels for; None: a CPU
 # Of torch._C, where there: torch.cuda first looks whether CUDA is initialised, which a tensor on it has shown.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
 current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
@@ -27,14 +27,11 @@ except (importlib.metadata.PackageNotFoundError, ValueError):
     _installed_gsplat = (1, 5)
 
 
+@functools.lru_cache(maxsize=None)
 def index_of(device):
     """The index of a GPU; None: a CPU. Refuses devices that the library has no kernels for."""
-    try:
-        return _indices[device]
-    except KeyError:
-        library_of(device)
-        index = _indices[device] = device.index if device.type == "cuda" else None
-        return index
+    library_of(device)
+    return device.index if device.type == "cuda" else None
 
 
 def stream_at(index):
