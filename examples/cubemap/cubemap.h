@@ -33,9 +33,8 @@ bool mesh_open(mesh *out, int vertices, int triangles, fault *why);
 void mesh_close(mesh *host); // harmless on {0}
 // Writes normal: at each vertex the sum of the normals of its triangles, weighted by their areas.
 void mesh_find_normals(mesh *host);
-// A copy on the device.
-mesh device_mesh_open(const mesh *host);
-void device_mesh_close(mesh *device);
+// A copy in memory of device_allocate, a block that begins at `position`.
+mesh mesh_on_device(const mesh *host);
 
 // Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
 // An icosahedron whose triangles are cut into 4^level each, on the sphere; 0 <= level <= 8.
@@ -48,9 +47,7 @@ bool shape_wavy(mesh *out, fault *why);
 
 // ---- the cubemap
 
-enum {
-    CUBEMAP_MAX_SIZE = 2048 // texels, the side of a face: six faces below each other fit an image
-};
+enum { CUBEMAP_MAX_SIZE = 2048 }; // texels, the side of a face
 
 #ifdef __CUDACC__
 #define CUBEMAP_CALL static inline __host__ __device__
@@ -68,12 +65,12 @@ CUBEMAP_CALL int cubemap_level_begin(int size, int level) {
 
 // One camera's view, from the texels to the picture and back.
 typedef struct cubemap_frame {
-    // From the caller. Between views the camera may change, but not the picture's size:
+    // From the caller. Between views camera and `sample` may change, but not the picture's size:
     mesh surface;          // device
     pinhole_camera camera; // width * height < 2^30
     int size;              // texels, the side of a face: a power of two up to CUBEMAP_MAX_SIZE
     float background;      // colour without a mesh, in all channels
-    // Memory of cubemap_frame_open:
+    // Memory of cubemap_frame_open, but for `sample`, which is the caller's:
     int levels, texels;    // levels: down to faces of one texel; texels: of all levels
     float *corner;         // [triangles][3][3]: vertices, camera
     float *sample;         // [height][width][4]: unit mirror direction in world space, and level of detail;
@@ -86,7 +83,7 @@ typedef struct cubemap_frame {
 
 cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
                                  float background);
-void cubemap_frame_close(cubemap_frame *frame); // not the mesh
+void cubemap_frame_close(cubemap_frame *frame); // not the mesh, not `sample`
 
 // Writes corner, and sample from the closest triangle on each pixel's ray; of equally close triangles, the one with the
 // least index. Nothing is mirrored if there is no triangle, or if its normals cancel out. Cost: every tile
@@ -101,15 +98,12 @@ void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy, 
 // Adjoint of the means: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 
-// ---- surroundings made by formulas, cameras around the mesh, files
+// ---- surroundings made by formulas, cameras around the mesh
 
 #define SCENE_BACKGROUND 0.05f
 
 pinhole_camera scene_camera(int view, int views, int width, int height); // 0 <= view < views
 // texel: [6][size][size][3] on the host; a sky with a sun, walls with stripes and lamps, a checkered floor.
 void scene_surroundings(int size, float *texel);
-
-// Level 0 as a PNG: its six faces one below the other. texel: [6][size][size][3] on the host; rounded to 8 bits.
-bool face_file_write(const char *path, const float *texel, int size, fault *why);
 
 C_LINKAGE_END

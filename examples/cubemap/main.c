@@ -14,8 +14,7 @@ static struct {
     int mesh;     // index of mesh_names
     int64_t size; // 0: by the device
     // What is open:
-    mesh surface; // device
-    cubemap_frame frame;
+    cubemap_frame frame; // its surface is on the device
     // Device; frame.sample of each view, which does not change. NULL: the view has not been drawn yet.
     float *samples[FIT_VIEWS];
 } own;
@@ -55,10 +54,8 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
     const bool done = (texel || fail(why, "no memory for faces of %d texels", size)) && open_mesh(&host, why);
     if (done) {
         scene_surroundings(size, texel);
-        own.surface = device_mesh_open(&host);
-        own.frame = cubemap_frame_open(&own.surface, &camera, size, SCENE_BACKGROUND);
-        own.samples[0] = own.frame.sample;
-        cubemap_raster(&own.frame);
+        const mesh surface = mesh_on_device(&host);
+        own.frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
         device_upload(own.frame.texel, texel, values_of(size) * sizeof *texel);
         *out = (fit_scene){.channels = 3,
                            .color = own.frame.color,
@@ -75,10 +72,9 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
 }
 
 static void close(void) {
-    for (int view = 1; view < FIT_VIEWS; view++) device_free(own.samples[view]);
-    own.frame.sample = own.samples[0];
+    for (int view = 0; view < FIT_VIEWS; view++) device_free(own.samples[view]);
+    device_free(own.frame.surface.position);
     cubemap_frame_close(&own.frame);
-    device_mesh_close(&own.surface);
 }
 
 static void draw(int view) {
@@ -105,34 +101,25 @@ static void gather(float *gradient) {
     cubemap_gather_levels(&own.frame, gradient);
 }
 
-static bool write(const char *path, float *host, fault *why) {
-    return face_file_write(path, host, own.frame.size, why);
-}
-
 static void describe(json_writer *json) {
     json_put_text(json, "mesh", mesh_names[own.mesh]);
-    json_put_integer(json, "triangles", own.surface.triangles);
+    json_put_integer(json, "triangles", own.frame.surface.triangles);
     json_put_integer(json, "size", own.frame.size);
     json_put_integer(json, "texels", own.frame.texels);
 }
 
 static const fit_workload cubemap = {
     .program = "cubemap",
-    .summary = "fits the surroundings that a mesh mirrors",
-    .file = "faces.png",
-    .line = "fit a cubemap to pictures of a mesh that mirrors it",
+    .summary = "fit a cubemap to pictures of a mesh that mirrors it",
     .training =
         "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
-        "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
-        "(the cubemap).",
-    .stage = "lookup",
+        "a cubemap, from these pictures. Writes DIR/fit.png (target, start, result) and DIR/fit.f32: the\n"
+        "texels, [face][row][column][channel] as float32.",
     .examples =
-        {"  cubemap train\n"
-         "  cubemap train -o out --mesh torus --size 128\n"
-         "  cubemap train -o out --mesh wavy --reduce fixed\n",
-         "  cubemap bench\n"
-         "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
-         "  cubemap bench --mesh wavy --reduce tree --thresholds 0,33\n"},
+        "  cubemap train\n"
+        "  cubemap train -o out --mesh torus --size 128 --reduce fixed\n"
+        "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
+        "  cubemap bench --mesh wavy --reduce tree --thresholds 0,33\n",
     .list = list,
     .complete = complete,
     .open = open,
@@ -141,7 +128,6 @@ static const fit_workload cubemap = {
     .start = start,
     .backward = backward,
     .gather = gather,
-    .write = write,
     .describe = describe};
 
 int main(int argc, char **argv) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a cubemap is found from: meshes and surroundings made by formulas, cameras, frames, and the file of the faces.
+// What a cubemap is found from: meshes and surroundings made by formulas, cameras, frames.
 #include "cubemap.h"
 #include "device.h"
 #include "gpu/vector.h"
-#include "images/image.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +31,11 @@ void mesh_close(mesh *host) {
     *host = (mesh){0};
 }
 
-mesh device_mesh_open(const mesh *host) {
+mesh mesh_on_device(const mesh *host) {
     const size_t bytes = bytes_of(host->vertices, host->triangles);
     float *const block = device_allocate(bytes);
     device_upload(block, host->position, bytes);
     return over(block, host->vertices, host->triangles);
-}
-
-void device_mesh_close(mesh *device) {
-    device_free(device->position);
-    *device = (mesh){0};
 }
 
 void mesh_find_normals(mesh *host) {
@@ -150,7 +144,6 @@ cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *came
     while (size >> out.levels > 0) out.levels++;
     out.texels = cubemap_level_begin(size, out.levels - 1) + 6;
     out.corner = device_allocate((size_t)surface->triangles * 9 * sizeof *out.corner);
-    out.sample = device_allocate(pixels * 4 * sizeof *out.sample);
     out.texel = device_allocate((size_t)out.texels * 3 * sizeof *out.texel);
     out.color = device_allocate(pixels * 3 * sizeof *out.color);
     out.color_gradient = device_allocate(pixels * 3 * sizeof *out.color_gradient);
@@ -160,7 +153,6 @@ cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *came
 
 void cubemap_frame_close(cubemap_frame *frame) {
     device_free(frame->corner);
-    device_free(frame->sample);
     device_free(frame->texel);
     device_free(frame->color);
     device_free(frame->color_gradient);
@@ -168,7 +160,7 @@ void cubemap_frame_close(cubemap_frame *frame) {
     *frame = (cubemap_frame){0};
 }
 
-// ---- cameras, surroundings, the file of the faces
+// ---- cameras, surroundings
 
 pinhole_camera scene_camera(int view, int views, int width, int height) {
     const double around = 2 * pi * view / views + 0.4, up = view % 2 ? 1.9 : -0.9;
@@ -213,16 +205,4 @@ void scene_surroundings(int size, float *texel) {
                     texel + 3 * (((size_t)face * (size_t)size + (size_t)j) * (size_t)size + (size_t)i);
                 for (int k = 0; k < 3; k++) out[k] = (float)color[k];
             }
-}
-
-bool face_file_write(const char *path, const float *texel, int size, fault *why) {
-    image picture;
-    if (!image_open(&picture, size, 6 * size, 3, why)) return false;
-    for (size_t k = 0; k < (size_t)18 * (size_t)size * (size_t)size; k++) {
-        const float value = fminf(fmaxf(texel[k], 0), 1); // NaN becomes 0
-        picture.pixels[k] = (uint8_t)lrintf(255 * value);
-    }
-    const bool done = image_write_png(path, &picture, why);
-    image_close(&picture);
-    return done;
 }

@@ -2,7 +2,6 @@
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
 #include "fit/fit.h"
 #include "device.h"
-#include "files/output_file.h"
 #include "gpu/vector.h"
 #include "random.h"
 #include "spheres.h"
@@ -27,9 +26,7 @@ static struct {
     // The options:
     int data, channels; // indices of data_names and channel_names
     int64_t kept;
-    // What is open:
-    sphere_set set; // device
-    sphere_frame frame;
+    sphere_frame frame; // what is open; its set is on the device
 } own = {.kept = 8};
 
 // ---- a data set
@@ -44,13 +41,15 @@ static void knot(double t, double point[3]) {
 
 // A point of the tube of the given radius around the knot.
 static void tube(double t, double turn, double radius, double point[3]) {
-    double here[3], there[3], side[3], up[3];
+    static const double vertical[3] = {0, 0, 1}; // which the knot is nowhere
+    double here[3], along[3], side[3], up[3];
     knot(t, here);
-    knot(t + 1e-4, there);
-    const double x = there[0] - here[0], y = there[1] - here[1], z = there[2] - here[2];
-    const double flat = hypot(x, y), length = hypot(flat, z); // the knot is nowhere vertical
-    side[0] = -y / flat, side[1] = x / flat, side[2] = 0;
-    up[0] = -x * z / (flat * length), up[1] = -y * z / (flat * length), up[2] = flat / length;
+    knot(t + 1e-4, along);
+    for (int axis = 0; axis < 3; axis++) along[axis] -= here[axis];
+    cross(vertical, along, side);
+    cross(along, side, up);
+    normalize(side);
+    normalize(up);
     for (int axis = 0; axis < 3; axis++)
         point[axis] = here[axis] + radius * (cos(2 * pi * turn) * side[axis] + sin(2 * pi * turn) * up[axis]);
 }
@@ -128,24 +127,24 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
                                 .kept = (int)own.kept};
     sphere_set host;
     if (!generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)) return false;
-    own.set = sphere_set_on_device(&host);
+    const sphere_set set = sphere_set_on_device(&host);
     free(host.center);
-    own.frame = sphere_frame_open(&own.set, &camera, &blend);
-    const int64_t n = own.set.count;
-    *out = (fit_scene){.channels = own.set.channels,
+    own.frame = sphere_frame_open(&set, &camera, &blend);
+    const int64_t n = set.count;
+    *out = (fit_scene){.channels = set.channels,
                        .color = own.frame.color,
                        .color_gradient = own.frame.color_gradient,
                        .sums = &own.frame.moments,
-                       .parameters = own.set.center,
-                       .groups = {{3 * n, 0.02f}, {n, 0.04f}, {n, 0.1f}, {n * own.set.channels, 0.04f}}};
-    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres", data_names[own.data],
-             own.set.channels, (long long)n);
+                       .parameters = set.center,
+                       .groups = {{3 * n, 0.02f}, {n, 0.04f}, {n, 0.1f}, {n * set.channels, 0.04f}}};
+    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres", data_names[own.data], set.channels,
+             (long long)n);
     return true;
 }
 
 static void close(void) {
+    device_free(own.frame.set.center);
     sphere_frame_close(&own.frame);
-    device_free(own.set.center);
 }
 
 static void draw(int view) {
@@ -155,7 +154,7 @@ static void draw(int view) {
 
 // A block of parameters, or of their gradients.
 static sphere_set over(float *block) {
-    return sphere_set_over(block, own.set.count, own.set.channels);
+    return sphere_set_over(block, own.frame.set.count, own.frame.set.channels);
 }
 
 // Disturbed centres and radii, gray features, opacity one half.
@@ -182,46 +181,24 @@ static void gather(float *gradient) {
     spheres_project_backward(&own.frame, &set);
 }
 
-// The line "spheres 1", a line with count and channels, then a line for each sphere: centre, logarithm of the radius, logit
-// of the opacity, feature.
-static bool write(const char *path, float *host, fault *why) {
-    const sphere_set set = over(host);
-    output_file file;
-    if (!output_file_open(&file, path, why)) return false;
-    fprintf(file.stream, "spheres 1\n%" PRId64 " %d\n", set.count, set.channels);
-    for (int64_t i = 0; i < set.count; i++) {
-        const float *const center = set.center + 3 * i, *const feature = set.feature + set.channels * i;
-        fprintf(file.stream, "%.9g %.9g %.9g %.9g %.9g", center[0], center[1], center[2], set.log_radius[i],
-                set.opacity_logit[i]);
-        for (int k = 0; k < set.channels; k++) fprintf(file.stream, " %.9g", feature[k]);
-        putc('\n', file.stream);
-    }
-    return output_file_commit(&file, why);
-}
-
 static void describe(json_writer *json) {
     json_put_text(json, "data", data_names[own.data]);
-    json_put_integer(json, "spheres", own.set.count);
-    json_put_integer(json, "channels", own.set.channels);
+    json_put_integer(json, "spheres", own.frame.set.count);
+    json_put_integer(json, "channels", own.frame.set.channels);
     json_put_integer(json, "kept", own.frame.blend.kept);
 }
 
 static const fit_workload spheres = {
     .program = "spheres",
-    .summary = "fits spheres to pictures",
-    .file = "spheres.txt",
-    .line = "fit disturbed spheres to pictures of a data set",
+    .summary = "fit disturbed spheres to pictures of a data set",
     .training =
         "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
-        "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
-    .stage = "blend",
-    .examples =
-        {"  spheres train\n"
-         "  spheres train -o out --data large --iterations 2000\n"
-         "  spheres train -o out --channels 8 --reduce fixed\n",
-         "  spheres bench\n"
-         "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
-         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n"},
+        "DIR/fit.png (target, start, result) and DIR/fit.f32: all centres, logarithms of radii, logits of\n"
+        "opacities and features, as float32.",
+    .examples = "  spheres train\n"
+                "  spheres train -o out --data large --channels 8 --iterations 2000 --reduce fixed\n"
+                "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
+                "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
     .list = list,
     .complete = complete,
     .open = open,
@@ -230,7 +207,6 @@ static const fit_workload spheres = {
     .start = start,
     .backward = backward,
     .gather = gather,
-    .write = write,
     .describe = describe};
 
 int main(int argc, char **argv) {

@@ -372,12 +372,9 @@ sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *came
 }
 
 void sphere_frame_close(sphere_frame *frame) {
-    device_free(frame->views);
-    device_free(frame->list);
-    device_free(frame->list_length);
-    device_free(frame->color);
-    device_free(frame->total);
-    device_free(frame->color_gradient);
+    void *const arrays[] = {frame->views, frame->list,  frame->list_length,
+                            frame->color, frame->total, frame->color_gradient};
+    for (void *array : arrays) device_free(array);
     sum_memory_close(&frame->moments);
     *frame = {};
 }

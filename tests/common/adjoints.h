@@ -4,20 +4,13 @@
 #define TESTS_ADJOINTS_H
 
 #include "derivative.h"
-#include "device.h"
+#include "device_vector.h"
 #include "strategies/strategies.h"
 #include <gtest/gtest.h>
 #include <vector>
 #ifdef DISTWAR_SIMT
 #include "simt.h"
 #endif
-
-template <typename T>
-std::vector<T> read(const T *device, size_t count) {
-    std::vector<T> values(count);
-    device_download(values.data(), device, count * sizeof(T));
-    return values;
-}
 
 // The values as floats.
 inline void write(float *device, const std::vector<double> &values) {
@@ -80,11 +73,9 @@ void expect_nan_is_told(const sum_memory &sums, float *color_gradient, size_t co
 // and at least one where there is one.
 template <typename Count>
 unsigned long long counted_lanes(const Count &count) {
-    lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
-    device_clear(device, sizeof *device);
-    count(device);
-    device_download(&counts, device, sizeof counts);
-    device_free(device);
+    const device_vector<lane_histogram> device(std::vector<lane_histogram>(1));
+    count(device.data());
+    const lane_histogram counts = device.read()[0];
     unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0;
     for (unsigned n = 0; n <= 32; n++) {
         lanes += n * counts.active_lanes[n];

@@ -36,7 +36,7 @@ class looked_up {
             device_upload(s.frame.sample, sample.data(), sample.size() * sizeof(float));
         }
         cubemap_render(&s.frame);
-        const std::vector<float> all = read(s.frame.texel, values());
+        const std::vector<float> all = downloaded(s.frame.texel, values());
         texel.assign(all.begin(), all.end());
     }
     size_t values() const { return 3 * size_t(s.frame.texels); }
@@ -51,7 +51,7 @@ class looked_up {
         write(s.frame.color_gradient, gradient_like_l1(3 * s.pixels()));
         cubemap_render_backward(&s.frame, policy, nullptr);
         const size_t stride = size_t(s.frame.sums.stride);
-        const std::vector<float> sums = read(s.frame.sums.sums, size_t(s.frame.texels) * stride);
+        const std::vector<float> sums = downloaded(s.frame.sums.sums, size_t(s.frame.texels) * stride);
         std::vector<float> out;
         for (size_t k = 0; k < sums.size(); k++)
             if (k % stride < 3) out.push_back(sums[k]);
@@ -63,7 +63,7 @@ TEST(CubemapRender, ShowsWhatTheReferenceShows) {
     for (const lookup_case &c : cases) {
         const looked_up d(c);
         const size_t pixels = d.s.pixels();
-        const std::vector<float> color = read(d.s.frame.color, 3 * pixels);
+        const std::vector<float> color = downloaded(d.s.frame.color, 3 * pixels);
         GroupError error;
         double worst = 0;
         size_t mirrored = 0;
@@ -129,10 +129,9 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
         }
         EXPECT_LT(worst, 1e-6) << c.name;
         const std::vector<float> sums = d.backward({DISTWAR_TREE, 0});
-        float *device = static_cast<float *>(device_allocate(base * sizeof(float)));
-        cubemap_gather_levels(&d.s.frame, device);
-        const std::vector<float> gradient = read(device, base);
-        device_free(device);
+        const device_vector<float> device(base);
+        cubemap_gather_levels(&d.s.frame, device.data());
+        const std::vector<float> gradient = device.read();
         double by_levels = 0, by_base = 0, size_of_both = 0;
         for (size_t k = 0; k < sums.size(); k++) by_levels += d.texel[k] * double(sums[k]);
         for (size_t k = 0; k < base; k++) {
@@ -165,7 +164,8 @@ TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
     write(d.s.frame.color_gradient, gradient);
     for (const distwar_policy policy : policies({0})) {
         cubemap_render_backward(&d.s.frame, policy, nullptr);
-        for (const float sum : read(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4)) ASSERT_EQ(sum, 0);
+        for (const float sum : downloaded(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4))
+            ASSERT_EQ(sum, 0);
     }
 }
 

@@ -42,21 +42,23 @@ inline test_mesh torus(int rings, int sides) {
 // A mesh, rasterised.
 class seen {
   public:
-    mesh surface;
     cubemap_frame frame;
 
-    seen(const mesh &host, const pinhole_camera &camera, int size) : surface(device_mesh_open(&host)) {
+    seen(const mesh &host, const pinhole_camera &camera, int size) {
+        const mesh surface = mesh_on_device(&host);
         frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
+        frame.sample = static_cast<float *>(device_allocate(4 * pixels() * sizeof(float)));
         cubemap_raster(&frame);
     }
     ~seen() {
+        device_free(frame.sample);
+        device_free(frame.surface.position);
         cubemap_frame_close(&frame);
-        device_mesh_close(&surface);
     }
     seen(const seen &) = delete;
 
     size_t pixels() const { return size_t(frame.camera.width) * size_t(frame.camera.height); }
-    std::vector<float> samples() const { return read(frame.sample, 4 * pixels()); }
+    std::vector<float> samples() const { return downloaded(frame.sample, 4 * pixels()); }
 };
 
 #endif

@@ -2,7 +2,7 @@
 // Where a direction lies in the cubemap: neighbours across edges, weights, no seams.
 #include "cubemap_reference.h"
 #include "derivative.h"
-#include "device.h"
+#include "device_vector.h"
 #include "launch.cuh"
 #include "texel.cuh"
 #include <array>
@@ -24,29 +24,9 @@ __global__ void number_kernel(int size, int *out) {
     out[k] = texel_number(face / 2, face % 2 == 0, k % side - 1, k / side % side - 1, size);
 }
 
-template <typename T>
-class device_array {
-    T *memory;
-    size_t count;
-
-  public:
-    explicit device_array(size_t n) : memory(static_cast<T *>(device_allocate(n * sizeof(T)))), count(n) {}
-    explicit device_array(const std::vector<T> &host) : device_array(host.size()) {
-        device_upload(memory, host.data(), count * sizeof(T));
-    }
-    ~device_array() { device_free(memory); }
-    device_array(const device_array &) = delete;
-    T *data() { return memory; }
-    std::vector<T> read() const {
-        std::vector<T> out(count);
-        device_download(out.data(), memory, count * sizeof(T));
-        return out;
-    }
-};
-
 std::vector<footprint> footprints(const std::vector<float3> &directions, int size) {
-    device_array<float3> in(directions);
-    device_array<footprint> out(directions.size());
+    device_vector<float3> in(directions);
+    device_vector<footprint> out(directions.size());
     DEVICE_CHECK(launch(NULL, blocks_for(int64_t(directions.size()), 128), 128, footprint_kernel, in.data(),
                         int(directions.size()), size, out.data()));
     return out.read();
@@ -55,7 +35,7 @@ std::vector<footprint> footprints(const std::vector<float3> &directions, int siz
 TEST(CubemapTexel, AcrossAllTwelveEdgesIsTheGeometricNeighbour) {
     for (const int size : {1, 2, 8}) {
         const int side = size + 2;
-        device_array<int> out(size_t(6 * side * side));
+        device_vector<int> out(size_t(6 * side * side));
         DEVICE_CHECK(launch(NULL, blocks_for(6 * side * side, 128), 128, number_kernel, size, out.data()));
         const std::vector<int> number = out.read();
         int across = 0, beyond_corners = 0;

@@ -73,21 +73,10 @@ class random_spheres {
     size_t pixels() const { return size_t(choice.width) * size_t(choice.height); }
     size_t colors() const { return pixels() * size_t(choice.channels); }
 
-    reference_view view() const {
-        reference_view out = {camera.width,
-                              camera.height,
-                              blend.kept,
-                              camera.focal,
-                              {camera.center[0], camera.center[1]},
-                              {},
-                              {},
-                              blend.near_limit,
-                              blend.far_limit,
-                              blend.softness,
-                              blend.background_weight,
-                              blend.background};
-        for (int i = 0; i < 9; i++) out.rotation[i] = camera.rotation[i];
-        for (int i = 0; i < 3; i++) out.translation[i] = camera.translation[i];
+    // Without memory.
+    sphere_frame view() const {
+        sphere_frame out = {};
+        out.camera = camera, out.blend = blend;
         return out;
     }
 

@@ -12,7 +12,7 @@ TEST(SpheresReference, AdjointIsTheDerivative) {
                                       sphere_case{"many kept", 220, 8, 19, 14, 12, 0.9, 2}}) {
         random_spheres scene(choice);
         const reference_spheres set = scene.doubled();
-        const reference_view view = scene.view();
+        const sphere_frame view = scene.view();
         std::vector<int> list(scene.pixels() * size_t(choice.kept)), length(scene.pixels());
         reference_lists(&set, &view, list.data(), length.data());
         EXPECT_EQ(*std::max_element(length.begin(), length.end()), choice.kept) << choice.name;
@@ -42,8 +42,9 @@ TEST(SpheresReference, AdjointIsTheDerivative) {
 TEST(SpheresReference, APixelIsASoftmax) {
     double values[8] = {0, 0, 4, 0, 0, 0.2, 0.4, 0.9}; // radius 1, opacity 1/2
     const reference_spheres set = {1, 3, values, values + 3, values + 4, values + 5};
-    const reference_view view = {1,         1, 1, 1,    {0.5, 0.5}, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                 {0, 0, 0}, 2, 6, 0.25, 0.8,        0.1};
+    sphere_frame view = {};
+    view.camera = {1, 1, 1, {0.5f, 0.5f}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+    view.blend = {2, 6, 0.25f, 0.75f, 0.125f, 1};
     int list, length;
     double color[3];
     reference_lists(&set, &view, &list, &length);
@@ -51,7 +52,7 @@ TEST(SpheresReference, APixelIsASoftmax) {
     reference_render(&set, &view, &list, &length, color);
     const double weight = 0.5 * std::exp(0.5 * 0.5 / 0.25); // nearness 1/2, closeness 1
     for (int k = 0; k < 3; k++)
-        EXPECT_NEAR(color[k], (weight * values[5 + k] + 0.8 * 0.1) / (weight + 0.8), 1e-14);
+        EXPECT_NEAR(color[k], (weight * values[5 + k] + 0.75 * 0.125) / (weight + 0.75), 1e-14);
 }
 
 } // namespace

@@ -41,40 +41,43 @@ class drawn {
     }
     drawn(const drawn &) = delete;
 
-    std::vector<int> lengths() const { return read(frame.list_length, scene.pixels()); }
-    std::vector<int> lists() const { return read(frame.list, scene.pixels() * size_t(scene.choice.kept)); }
+    std::vector<int> lengths() const { return downloaded(frame.list_length, scene.pixels()); }
+    std::vector<int> lists() const {
+        return downloaded(frame.list, scene.pixels() * size_t(scene.choice.kept));
+    }
     std::vector<float> backward(distwar_policy policy) {
         write(frame.color_gradient, gradient_like_l1(scene.colors()));
         spheres_render_backward(&frame, policy, nullptr);
         spheres_project_backward(&frame, &gradient);
-        return read(gradient.center, scene.parameters());
+        return downloaded(gradient.center, scene.parameters());
     }
 };
 
 // The rule itself, up to what rounding may decide: the closest of those that the ray meets, in order.
-void expect_the_closest(const drawn &d, const reference_spheres &set, const reference_view &view,
-                        const std::vector<int> &list, int length, size_t pixel) {
+void expect_the_closest(const drawn &d, const reference_spheres &set, const std::vector<int> &list,
+                        int length, size_t pixel) {
     const double eps = 1e-4;
-    const int x = int(pixel) % view.width, y = int(pixel) / view.width;
+    const sphere_blend &blend = d.frame.blend;
+    const int x = int(pixel) % d.frame.camera.width, y = int(pixel) / d.frame.camera.width;
     double last = 0;
     for (int j = 0; j < length; j++) {
         const int i = list[size_t(j) * d.scene.pixels() + pixel];
         ASSERT_GE(i, 0);
         ASSERT_LT(i, set.count);
-        const double depth = reference_depth(&set, &view, i);
-        EXPECT_GT(reference_closeness(&set, &view, i, x, y), -eps);
-        EXPECT_GT(depth, std::max(last, view.near_limit) - eps);
-        EXPECT_LT(depth, view.far_limit + eps);
+        const double depth = reference_depth(&set, &d.frame, i);
+        EXPECT_GT(reference_closeness(&set, &d.frame, i, x, y), -eps);
+        EXPECT_GT(depth, std::max(last, double(blend.near_limit)) - eps);
+        EXPECT_LT(depth, blend.far_limit + eps);
         last = depth;
     }
     for (int64_t i = 0; i < set.count; i++) {
         bool listed = false;
         for (int j = 0; j < length; j++) listed |= list[size_t(j) * d.scene.pixels() + pixel] == i;
-        const double depth = reference_depth(&set, &view, i);
-        if (listed || depth < view.near_limit + eps || depth > view.far_limit - eps ||
-            reference_closeness(&set, &view, i, x, y) < eps)
+        const double depth = reference_depth(&set, &d.frame, i);
+        if (listed || depth < blend.near_limit + eps || depth > blend.far_limit - eps ||
+            reference_closeness(&set, &d.frame, i, x, y) < eps)
             continue;
-        EXPECT_EQ(length, view.kept) << "sphere " << i << " is missing";
+        EXPECT_EQ(length, blend.kept) << "sphere " << i << " is missing";
         EXPECT_GT(depth, last - eps) << "sphere " << i << " is closer";
     }
 }
@@ -83,10 +86,9 @@ TEST(SpheresCandidates, AreTheClosestThatTheRayMeets) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
-        const reference_view view = d.scene.view();
         const std::vector<int> list = d.lists(), length = d.lengths();
         std::vector<int> expected(list.size()), expected_length(length.size());
-        reference_lists(&set, &view, expected.data(), expected_length.data());
+        reference_lists(&set, &d.frame, expected.data(), expected_length.data());
         size_t differ = 0, seen = 0;
         for (size_t p = 0; p < length.size(); p++) {
             ASSERT_TRUE(length[p] >= 0 && length[p] <= choice.kept) << choice.name;
@@ -95,7 +97,7 @@ TEST(SpheresCandidates, AreTheClosestThatTheRayMeets) {
             for (size_t j = 0; same && j < size_t(length[p]); j++)
                 same = list[j * length.size() + p] == expected[j * length.size() + p];
             differ += !same;
-            if (!same) expect_the_closest(d, set, view, list, length[p], p);
+            if (!same) expect_the_closest(d, set, list, length[p], p);
         }
         EXPECT_LE(double(differ), 1e-3 * double(length.size()) + 1) << choice.name;
         EXPECT_GT(seen, length.size() / 10) << choice.name;
@@ -120,10 +122,9 @@ TEST(SpheresRender, ShowsWhatTheReferenceShows) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
-        const reference_view view = d.scene.view();
         std::vector<double> expected(d.scene.colors());
-        reference_render(&set, &view, d.lists().data(), d.lengths().data(), expected.data());
-        const std::vector<float> color = read(d.frame.color, d.scene.colors());
+        reference_render(&set, &d.frame, d.lists().data(), d.lengths().data(), expected.data());
+        const std::vector<float> color = downloaded(d.frame.color, d.scene.colors());
         double worst = 0;
         GroupError error;
         for (size_t i = 0; i < color.size(); i++) {
@@ -140,11 +141,10 @@ TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
-        const reference_view view = d.scene.view();
         const std::vector<double> weights = gradient_like_l1(d.scene.colors());
         std::vector<double> expected(d.scene.parameters());
         const reference_spheres gradient = d.scene.over(expected);
-        reference_render_backward(&set, &view, d.lists().data(), d.lengths().data(), weights.data(),
+        reference_render_backward(&set, &d.frame, d.lists().data(), d.lengths().data(), weights.data(),
                                   &gradient);
         for (const distwar_policy policy : policies({0, 6, 33})) {
             const std::vector<float> values = d.backward(policy);
@@ -180,7 +180,7 @@ TEST(SpheresEdges, NothingInViewIsTheBackground) {
             scene.set.center[3 * i + 2] = i % 3 == 0 ? -90.0f : i % 3 == 1 ? 90.0f : float(NAN);
     });
     for (const int length : d.lengths()) ASSERT_EQ(length, 0);
-    for (const float value : read(d.frame.color, d.scene.colors()))
+    for (const float value : downloaded(d.frame.color, d.scene.colors()))
         ASSERT_EQ(value, d.scene.blend.background);
     for (const distwar_strategy strategy : {DISTWAR_ATOMIC, DISTWAR_TREE, DISTWAR_FIXED})
         for (const float value : d.backward({strategy, 0})) ASSERT_EQ(value, 0);

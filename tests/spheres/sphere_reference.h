@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The sphere renderer again, in double precision and in world space, written from the formulas; and its
-// adjoint. Arrays are the caller's.
+// adjoint. Arrays are the caller's. Of a frame only camera and blend are read.
 #ifndef SPHERE_REFERENCE_H
 #define SPHERE_REFERENCE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "spheres.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,24 +17,17 @@ typedef struct reference_spheres {
     double *center, *log_radius, *opacity_logit, *feature;
 } reference_spheres;
 
-typedef struct reference_view {
-    int width, height, kept;
-    double focal, principal[2];
-    double rotation[9], translation[3];
-    double near_limit, far_limit, softness, background_weight, background;
-} reference_view;
-
 // d of a sphere at a pixel: > 0 where the ray meets it. And its depth in the camera.
-double reference_closeness(const reference_spheres *set, const reference_view *view, int64_t i, int x, int y);
-double reference_depth(const reference_spheres *set, const reference_view *view, int64_t i);
+double reference_closeness(const reference_spheres *set, const sphere_frame *view, int64_t i, int x, int y);
+double reference_depth(const reference_spheres *set, const sphere_frame *view, int64_t i);
 
 // list: [kept][height][width], length: [height][width].
-void reference_lists(const reference_spheres *set, const reference_view *view, int *list, int *length);
+void reference_lists(const reference_spheres *set, const sphere_frame *view, int *list, int *length);
 // color: [channels][height][width], of the spheres in the lists.
-void reference_render(const reference_spheres *set, const reference_view *view, const int *list,
+void reference_render(const reference_spheres *set, const sphere_frame *view, const int *list,
                       const int *length, double *color);
 // Overwrites the gradient.
-void reference_render_backward(const reference_spheres *set, const reference_view *view, const int *list,
+void reference_render_backward(const reference_spheres *set, const sphere_frame *view, const int *list,
                                const int *length, const double *color_gradient,
                                const reference_spheres *gradient);
 

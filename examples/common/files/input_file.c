@@ -91,11 +91,8 @@ bool input_file_next_line(input_file *file, fault *why) {
     if (file->buffer[last - 1] == '\n') last--;
     if (last > 0 && file->buffer[last - 1] == '\r') last--;
     file->buffer[last] = '\0';
-    if (strlen(file->buffer) != last) return input_file_fail_at_line(file, "holds a zero byte", why);
+    if (strlen(file->buffer) != last)
+        return fail(why, "%s: at line %" PRIu64 ": holds a zero byte", file->path, file->number);
     file->line = file->buffer;
     return true;
-}
-
-bool input_file_fail_at_line(const input_file *file, const char *what, fault *why) {
-    return fail(why, "%s: at line %" PRIu64 ": %s", file->path, file->number, what);
 }

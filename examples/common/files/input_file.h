@@ -33,8 +33,7 @@ bool input_file_check(const input_file *file, const char *what, fault *why);
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
 // Moves to the next line, which "\n", "\r\n" or the end of the file ends; at the end of the file `line` becomes NULL.
-// Fails if the line holds a zero byte.
+// Fails if the line holds a zero byte, "PATH: at line N: WHAT".
 bool input_file_next_line(input_file *file, fault *why);
-bool input_file_fail_at_line(const input_file *file, const char *what, fault *why); // "PATH: at line N: WHAT"
 
 C_LINKAGE_END

@@ -89,25 +89,17 @@ void json_put_floats(json_writer *json, const char *key, const float *values, si
     json_end(json, ']');
 }
 
-static void write_to(FILE *stream, void (*describe)(json_writer *json, const void *subject),
-                     const void *subject) {
-    json_writer json = {.stream = stream, .first = true};
+bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
+               const void *subject, fault *why) {
+    const bool to_file = strcmp(path, "-") != 0;
+    output_file file;
+    if (to_file && !output_file_open(&file, path, why)) return false;
+    json_writer json = {.stream = to_file ? file.stream : stdout, .first = true};
     json_begin(&json, NULL, '{');
     describe(&json, subject);
     json_end(&json, '}');
-    putc('\n', stream);
-}
-
-bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
-               const void *subject, fault *why) {
-    if (strcmp(path, "-") == 0) {
-        write_to(stdout, describe, subject);
-        if (fflush(stdout) != 0 || ferror(stdout))
-            return fail(why, "cannot write to standard output: %s", strerror(errno));
-        return true;
-    }
-    output_file file;
-    if (!output_file_open(&file, path, why)) return false;
-    write_to(file.stream, describe, subject);
-    return output_file_commit(&file, why);
+    putc('\n', json.stream);
+    if (to_file) return output_file_commit(&file, why);
+    return (fflush(stdout) == 0 && !ferror(stdout)) ||
+           fail(why, "cannot write to standard output: %s", strerror(errno));
 }

@@ -24,26 +24,22 @@ bool file_id_is(const file_id *a, const file_id *b) {
     return a->device == b->device && a->number == b->number;
 }
 
-// The id of the folder that holds the last part of the path.
-static bool folder_id(const char *path, const char *last_part, file_id *out) {
+// The id of the file, and "" for *name; of one that does not exist that of its folder, and its name there.
+static bool place_of(const char *path, file_id *out, const char **name) {
+    const char *const slash = strrchr(path, '/');
     char folder[PATH_ROOM];
-    const int length = snprintf(folder, PATH_ROOM, "%.*s.", (int)(last_part - path), path);
-    return length < PATH_ROOM && file_id_of(folder, out);
-}
-
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    *name = "";
+    if (file_id_of(path, out)) return true;
+    *name = slash ? slash + 1 : path;
+    return snprintf(folder, PATH_ROOM, "%.*s.", (int)(*name - path), path) < PATH_ROOM &&
+           file_id_of(folder, out);
 }
 
 bool path_is_one_file(const char *a, const char *b) {
     file_id of_a, of_b;
-    const bool a_is_there = file_id_of(a, &of_a), b_is_there = file_id_of(b, &of_b);
-    if (strcmp(a, b) == 0) return true;
-    if (a_is_there || b_is_there) return a_is_there && b_is_there && file_id_is(&of_a, &of_b);
-    const char *name_a = last_part(a), *name_b = last_part(b);
-    return strcmp(name_a, name_b) == 0 && folder_id(a, name_a, &of_a) && folder_id(b, name_b, &of_b) &&
-           file_id_is(&of_a, &of_b);
+    const char *name_a, *name_b;
+    return strcmp(a, b) == 0 || (place_of(a, &of_a, &name_a) && place_of(b, &of_b, &name_b) &&
+                                 strcmp(name_a, name_b) == 0 && file_id_is(&of_a, &of_b));
 }
 
 bool file_remove(const char *path, bool *removed, fault *why) {

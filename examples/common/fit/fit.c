@@ -2,6 +2,7 @@
 #include "fit/fit.h"
 #include "cli/progress.h"
 #include "device.h"
+#include "files/output_file.h"
 #include "files/path.h"
 #include "images/image.h"
 #include <distwar/version.h>
@@ -14,26 +15,22 @@
 #endif
 
 enum { MAX_RUNS = 1000 };
-
-typedef struct fit_options {
-    const char *output; // a folder
-    int64_t width, height, views, iterations, threshold, runs;
-    int reduce; // index into sum_strategies; that of its last row: auto, or all
-    const char *names[STRATEGY_NAMES], *thresholds, *json;
-} fit_options;
-
 enum { TARGET, START, RESULT, PICTURES };
 
 typedef struct fitting {
     const fit_workload *work;
-    fit_options options;
+    // The options:
+    const char *output; // a folder
+    int64_t width, height, views, iterations, threshold, runs;
+    int reduce; // index into sum_strategies; that of its last row: auto, or all
+    const char *names[STRATEGY_NAMES], *thresholds, *json;
+    // What is open:
     fit_scene scene;
-    int width, height;
     size_t values, parameters; // of a picture; of the scene
-    float *host;               // the parameters
+    float *host;               // room for either
     float *targets;            // device, [views][values]; of a bench one that is black
     void *loss;                // device
-    float *picture[PICTURES];  // host: of view 0
+    image pictures[PICTURES];  // of view 0
     strategy_tuner tuner;
     // Of bench:
     candidate_list measured;
@@ -42,15 +39,11 @@ typedef struct fitting {
 } fitting;
 
 static bool fitting_open(fitting *f, int targets, fault *why) {
-    f->width = (int)f->options.width, f->height = (int)f->options.height;
-    if (!f->work->open(f->width, f->height, &f->scene, why)) return false;
+    if (!f->work->open((int)f->width, (int)f->height, &f->scene, why)) return false;
     f->values = (size_t)f->scene.channels * (size_t)f->width * (size_t)f->height;
     for (int g = 0; g < FIT_GROUPS; g++) f->parameters += (size_t)f->scene.groups[g].count;
-    if (!(f->host = malloc(f->parameters * sizeof *f->host)))
-        return fail(why, "no memory for %zu parameters", f->parameters);
-    for (int i = 0; i < PICTURES; i++)
-        if (!(f->picture[i] = malloc(f->values * sizeof(float))))
-            return fail(why, "no memory for pictures of %d x %d", f->width, f->height);
+    const size_t room = f->parameters > f->values ? f->parameters : f->values;
+    if (!(f->host = malloc(room * sizeof *f->host))) return fail(why, "no memory for %zu numbers", room);
     f->loss = device_allocate(L1_LOSS_BYTES);
     f->targets = device_allocate((size_t)targets * f->values * sizeof *f->targets);
     device_clear(f->targets, (size_t)targets * f->values * sizeof *f->targets);
@@ -61,23 +54,9 @@ static void fitting_close(fitting *f) {
     strategy_tuner_close(&f->tuner);
     device_free(f->targets);
     device_free(f->loss);
-    for (int i = 0; i < PICTURES; i++) free(f->picture[i]);
+    for (int i = 0; i < PICTURES; i++) image_close(&f->pictures[i]);
     free(f->host);
     f->work->close();
-}
-
-// Writes the pictures side by side.
-static bool write_pictures(const fitting *f, const char *path, fault *why) {
-    image pictures[PICTURES] = {{0}};
-    const image *row[PICTURES];
-    bool done = true;
-    for (int i = 0; done && i < PICTURES; i++) {
-        row[i] = &pictures[i];
-        done = image_from_planes(f->picture[i], f->width, f->height, &pictures[i], why);
-    }
-    done = done && image_write_beside(path, row, PICTURES, 4, why);
-    for (int i = 0; i < PICTURES; i++) image_close(&pictures[i]);
-    return done;
 }
 
 // Queues the loss against a target and its gradient; NULL: without gradient.
@@ -89,21 +68,21 @@ static void print_head(const fitting *f, int views) {
     const sum_memory *const sums = f->scene.sums;
     printf("%-10s %s, %d values of %lld keys\n", f->work->program, f->scene.text, sums->values,
            (long long)sums->keys);
-    printf("views      %d of %d x %d, on %s\n", views, f->width, f->height, device_name());
+    printf("views      %d of %d x %d, on %s\n", views, (int)f->width, (int)f->height, device_name());
 }
 
 // ---- train
 
-// Downloads the picture of view 0. Returns the mean loss over all views.
-static double look(const fitting *f, int picture) {
-    double sum = 0;
+// Takes the picture of view 0. *loss becomes the mean over all views.
+static bool look(fitting *f, int picture, double *loss, fault *why) {
+    *loss = 0;
     for (int view = FIT_VIEWS - 1; view >= 0; view--) {
         f->work->draw(view);
         compare(f, view, NULL);
-        sum += l1_loss_read(f->loss, (int64_t)f->values);
+        *loss += l1_loss_read(f->loss, (int64_t)f->values) / FIT_VIEWS;
     }
-    device_download(f->picture[picture], f->scene.color, f->values * sizeof(float));
-    return sum / FIT_VIEWS;
+    device_download(f->host, f->scene.color, f->values * sizeof *f->host);
+    return image_from_planes(f->host, (int)f->width, (int)f->height, &f->pictures[picture], why);
 }
 
 // Returns the seconds.
@@ -113,11 +92,10 @@ static double iterate(fitting *f) {
     float *const gradient = device_allocate(3 * f->parameters * sizeof *gradient);
     float *const moments = gradient + f->parameters;
     device_clear(moments, 2 * f->parameters * sizeof *moments);
-    const int64_t iterations = f->options.iterations;
     progress bar;
     const double began = seconds_now();
-    progress_begin(&bar, "train", iterations);
-    for (int64_t step = 0; step < iterations; step++) {
+    progress_begin(&bar, "train", f->iterations);
+    for (int64_t step = 0; step < f->iterations; step++) {
         const int view = (int)(step % FIT_VIEWS);
         f->work->draw(view);
         compare(f, view, scene->color_gradient);
@@ -126,7 +104,7 @@ static double iterate(fitting *f) {
         strategy_tuner_end(&f->tuner, (double)f->values);
         f->work->gather(gradient);
         adam_groups_step(scene->parameters, gradient, moments, scene->groups, FIT_GROUPS,
-                         (float)pow(0.1, (double)step / (double)iterations), step + 1);
+                         (float)pow(0.1, (double)step / (double)f->iterations), step + 1);
         if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(f->loss, (int64_t)f->values));
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
@@ -135,61 +113,58 @@ static double iterate(fitting *f) {
     return seconds_now() - began;
 }
 
-// 10 log10(1 / mean square difference) from the target; infinite if equal.
-static double psnr(const fitting *f, int picture) {
-    double square = 0;
-    for (size_t i = 0; i < f->values; i++) {
-        const double difference = (double)f->picture[TARGET][i] - f->picture[picture][i];
-        square += difference * difference;
-    }
-    return -10 * log10(square / (double)f->values);
-}
-
-// What a tuner chooses from. Thresholds are closer together at the low end: a warp whose lanes hold several keys has
-// small groups.
-static candidate_list candidates(const fit_options *options) {
-    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
-    const distwar_strategy which = sum_strategies[options->reduce].strategy;
-    return which == DISTWAR_STRATEGY_COUNT
-               ? tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
-               : candidate_alone((distwar_policy){which, (int)options->threshold});
+static bool write_parameters(const fitting *f, const char *path, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    fwrite(f->host, sizeof *f->host, f->parameters, file.stream); // errors stay in the stream
+    return output_file_commit(&file, why);
 }
 
 static bool train(fitting *f, fault *why) {
-    const char *const folder = f->options.output;
-    char name[32], picture[PATH_ROOM], file[PATH_ROOM];
-    snprintf(name, sizeof name, "%s.png", f->work->program);
-    if (!folder_make(folder, why) || !path_join(picture, folder, name, why) ||
-        !path_join(file, folder, f->work->file, why) || !output_is_possible(picture, why) ||
+    // What a tuner chooses from. They are closer together at the low end: a warp whose lanes hold several keys has
+    // small groups.
+    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
+    const distwar_strategy which = sum_strategies[f->reduce].strategy;
+    const candidate_list list =
+        which == DISTWAR_STRATEGY_COUNT
+            ? tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
+            : candidate_alone((distwar_policy){which, (int)f->threshold});
+    char picture[PATH_ROOM], file[PATH_ROOM];
+    if (!folder_make(f->output, why) || !path_join(picture, f->output, "fit.png", why) ||
+        !path_join(file, f->output, "fit.f32", why) || !output_is_possible(picture, why) ||
         !output_is_possible(file, why) || !fitting_open(f, FIT_VIEWS, why))
         return false;
-    const candidate_list list = candidates(&f->options);
     strategy_tuner_open(&f->tuner, &list);
     for (int view = 0; view < FIT_VIEWS; view++) {
         f->work->draw(view);
         DEVICE_CHECK(cudaMemcpy(f->targets + (size_t)view * f->values, f->scene.color,
                                 f->values * sizeof *f->targets, cudaMemcpyDeviceToDevice));
     }
-    look(f, TARGET);
+    double none, before, after;
+    if (!look(f, TARGET, &none, why)) return false;
     const size_t bytes = f->parameters * sizeof *f->host;
     device_download(f->host, f->scene.parameters, bytes);
     f->work->start(f->host);
     device_upload(f->scene.parameters, f->host, bytes);
-    const double before = look(f, START), seconds = iterate(f), after = look(f, RESULT);
-    device_download(f->host, f->scene.parameters, bytes);
-    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, why) ||
-        !f->work->write(file, f->host, why))
+    if (!look(f, START, &before, why)) return false;
+    const double seconds = iterate(f);
+    const image *const row[PICTURES] = {&f->pictures[TARGET], &f->pictures[START], &f->pictures[RESULT]};
+    if (!look(f, RESULT, &after, why) || !sum_memory_is_exact(f->scene.sums, why) ||
+        !image_write_beside(picture, row, PICTURES, 4, why))
         return false;
+    device_download(f->host, f->scene.parameters, bytes);
+    if (!write_parameters(f, file, why)) return false;
     const strategy_report tuned = strategy_tuner_report(&f->tuner);
     print_head(f, FIT_VIEWS);
-    printf("training   %lld iterations in %.1f s, %s at threshold %d\n", (long long)f->options.iterations,
-           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold);
+    printf("training   %lld iterations in %.1f s, %s at threshold %d\n", (long long)f->iterations, seconds,
+           distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold);
     if (tuned.tuned)
         printf("tuning     %lld launches measured, cost %.1f ms%s\n", (long long)tuned.measured, tuned.cost,
                tuned.known ? "" : ": too few iterations to choose");
     printf("loss       %.5f -> %.5f\n", before, after);
-    printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
-    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
+    printf("PSNR       %.2f dB -> %.2f dB\n", image_psnr(row[TARGET], row[START], NULL),
+           image_psnr(row[TARGET], row[RESULT], NULL));
+    printf("picture    %s: target, start, result\nparameters %s: float32\n", picture, file);
     return true;
 }
 
@@ -229,7 +204,7 @@ static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
     for (int k = 0; cost_keys[k]; k++) {
         double *const value = &f->costs[row].value[k];
         *value += (double)done[k];
-        if (view + 1 == f->options.views) *value = floor(*value / (double)f->options.views);
+        if (view + 1 == f->views) *value = floor(*value / (double)f->views);
     }
 }
 #else
@@ -239,12 +214,12 @@ static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
     const distwar_policy policy = f->measured.rows[row].policy;
     double times[MAX_RUNS];
     f->work->backward(policy, NULL);
-    for (int i = 0; i < f->options.runs; i++) {
+    for (int i = 0; i < f->runs; i++) {
         gpu_timer_start(timer);
         f->work->backward(policy, NULL);
         times[i] = gpu_timer_stop(timer);
     }
-    bench_cost_add(&f->costs[row], view, (int)f->options.views, times, (size_t)f->options.runs);
+    bench_cost_add(&f->costs[row], view, (int)f->views, times, (size_t)f->runs);
 }
 #endif
 
@@ -254,7 +229,7 @@ static void measure(fitting *f) {
     device_clear(lanes, sizeof *lanes);
     gpu_timer timer = {0};
     if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
-    for (int view = 0; view < f->options.views; view++) {
+    for (int view = 0; view < f->views; view++) {
         f->work->draw(view);
         compare(f, 0, f->scene.color_gradient);
         f->work->backward(f->measured.rows[0].policy, lanes);
@@ -265,60 +240,33 @@ static void measure(fitting *f) {
     device_free(lanes);
 }
 
-// atomic's time over the row's; 0 if atomic was not measured, or if nothing was timed.
-static double speedup_over_atomic(const fitting *f, int row) {
-    for (int r = 0; r < f->measured.count && !KERNELS_ARE_COUNTED; r++)
-        if (f->measured.rows[r].policy.strategy == DISTWAR_ATOMIC)
-            return f->costs[r].value[COST_MEAN] / f->costs[row].value[COST_MEAN];
-    return 0;
-}
-
-static void print_histogram(const char *title, const unsigned long long counts[33]) {
-    unsigned long long total = 0;
-    double mean = 0;
-    for (int n = 1; n <= 32; n++) {
-        total += counts[n];
-        mean += n * (double)counts[n];
-    }
-    printf("%s", title);
-    for (int n = 1; n <= 32 && total > 0; n++) {
-        printf(" %5.1f", 100 * (double)counts[n] / (double)total);
-        if (n % 8 == 0) printf("%s", n < 32 ? "\n                                      " : "");
-    }
-    if (total > 0) printf("   mean %.1f", mean / (double)total);
-    printf("\n");
-}
-
-static void print_row(const fitting *f, int row) {
-    const strategy_candidate *const candidate = &f->measured.rows[row];
-    const double *const value = f->costs[row].value, speedup = speedup_over_atomic(f, row);
-    char threshold[16] = "-";
-    if (candidate->has_threshold)
-        snprintf(threshold, sizeof threshold, "%d", candidate->policy.balance_threshold);
-    printf("%-8s %9s", distwar_strategy_name(candidate->policy.strategy), threshold);
-    if (KERNELS_ARE_COUNTED)
-        printf(" %12.0f %11.0f %13.0f %12.0f %12.0f", value[0], value[1], value[2], value[3], value[4]);
-    else
-        printf(" %8.4f %8.4f %8.4f %5.1f%%", value[COST_MEAN], value[COST_LEAST], value[COST_MOST],
-               100 * value[COST_NOISE]);
-    if (speedup > 0) printf(" %8.3f", speedup);
-    printf("\n");
+// Of the commits of warps with at least one active lane.
+static double mean_of(const unsigned long long counts[33]) {
+    double total = 0, sum = 0;
+    for (int n = 1; n <= 32; n++) total += (double)counts[n], sum += n * (double)counts[n];
+    return sum / total;
 }
 
 static void print_costs(const fitting *f) {
-    print_head(f, (int)f->options.views);
-    printf("\nCommits of a warp with at least one active lane, by the number n = 1..32, per cent:\n");
-    print_histogram("  n active lanes                      ", f->lanes.active_lanes);
-    print_histogram("  n different keys                    ", f->lanes.distinct_keys);
-    if (KERNELS_ARE_COUNTED)
-        printf("\nOne run, counted; instructions, shuffles and votes are of warps:\n"
-               "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
-    else
-        printf("\nOne run, ms: means over %lld views of the median run; least and most are over the views;\n"
-               "noise is the largest (slowest - fastest) / median over the runs of a view:\n"
-               "strategy threshold     mean    least     most  noise%s\n",
-               (long long)f->options.views, speedup_over_atomic(f, 0) > 0 ? "  times as fast as atomic" : "");
-    for (int row = 0; row < f->measured.count; row++) print_row(f, row);
+    print_head(f, (int)f->views);
+    printf("commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n",
+           mean_of(f->lanes.active_lanes), mean_of(f->lanes.distinct_keys));
+    printf("%s\nstrategy threshold",
+           KERNELS_ARE_COUNTED
+               ? "\nMeans over the views; instructions, shuffles and votes are of warps:"
+               : "\nMeans over the views of the median run, and the views' least and most; noise is the "
+                 "largest\n(slowest - fastest) / median over the runs of a view:");
+    for (int k = 0; cost_keys[k]; k++) printf(" %19s", cost_keys[k]);
+    for (int row = 0; row < f->measured.count; row++) {
+        const strategy_candidate *const candidate = &f->measured.rows[row];
+        char threshold[16] = "-";
+        if (candidate->has_threshold)
+            snprintf(threshold, sizeof threshold, "%d", candidate->policy.balance_threshold);
+        printf("\n%-8s %9s", distwar_strategy_name(candidate->policy.strategy), threshold);
+        for (int k = 0; cost_keys[k]; k++)
+            printf(" %19.*f", KERNELS_ARE_COUNTED ? 0 : 4, f->costs[row].value[k]);
+    }
+    printf("\n");
 }
 
 static void describe_histogram(json_writer *json, const char *key, const unsigned long long counts[33]) {
@@ -335,13 +283,12 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "width", f->width);
     json_put_integer(json, "height", f->height);
     json_put_text(json, "device", device_name());
-    json_put_integer(json, "views", f->options.views);
+    json_put_integer(json, "views", f->views);
     describe_histogram(json, "active_lanes", f->lanes.active_lanes);
     describe_histogram(json, "distinct_keys", f->lanes.distinct_keys);
     json_begin(json, "adjoint", '[');
     for (int row = 0; row < f->measured.count; row++) {
         const strategy_candidate *const candidate = &f->measured.rows[row];
-        const double speedup = speedup_over_atomic(f, row);
         json_begin(json, NULL, '{');
         json_put_text(json, "reduction", distwar_strategy_name(candidate->policy.strategy));
         if (candidate->has_threshold)
@@ -349,122 +296,94 @@ static void describe(json_writer *json, const void *subject) {
         else
             json_put_text(json, "threshold", NULL);
         for (int k = 0; cost_keys[k]; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);
-        if (speedup > 0) json_put_number(json, "speedup_over_atomic", speedup);
         json_end(json, '}');
     }
     json_end(json, ']');
 }
 
 static bool bench(fitting *f, fault *why) {
-    const char *const json = f->options.json;
-    if (!json_is_possible(json, why) || !fitting_open(f, 1, why)) return false;
+    if (!json_is_possible(f->json, why) || !fitting_open(f, 1, why)) return false;
     measure(f);
-    if (!json_is_stdout(json)) print_costs(f);
-    return !json || json_save(json, describe, f, why);
+    if (!json_is_stdout(f->json)) print_costs(f);
+    return !f->json || json_save(f->json, describe, f, why);
 }
 
 // ---- the commands
 
-#define BENCH_LINE "measure the adjoint with every strategy and threshold"
 #define BENCH_SUMMARY                                                                                        \
-    "Measures the adjoint of the %s with every strategy and threshold.\n"                                    \
-    "Counts the active lanes and the keys of its warps. The gradient is that of the L1 loss against a\n"     \
-    "black picture. On a GPU: times by CUDA events, the median over the runs of a view, then the mean\n"     \
-    "over the views; before each run the L2 cache is overwritten. On the CPU, where times say nothing\n"     \
-    "about a GPU, instructions are counted instead."
-
+    "Measures the adjoint with every strategy and threshold. Counts the active lanes and the keys of its\n"  \
+    "warps. The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events,\n"  \
+    "the median over the runs of a view, then the mean over the views; before each run the L2 cache is\n"    \
+    "overwritten. On the CPU, where times say nothing about a GPU, instructions are counted instead."
 #define REDUCE_HELP "strategy by which the adjoint adds gradients"
 
-static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
-    strategy_names(sum_strategies, command == FIT_TRAIN ? "auto" : "all", o->names);
-    const option_spec of_train[] = {
-        OUTPUT_OPTION(&o->output, .help = "the folder to write to, created if it is missing"),
-        OPTION("iterations", &o->iterations, .maximum = 10000000, .automatic = true,
-               .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
-        AUTO_REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
-    const option_spec of_bench[] = {
-        OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
-        REDUCE_OPTION(&o->reduce, o->names, REDUCE_HELP),
-        OPTION("thresholds", &o->thresholds, .help = "thresholds to measure, separated by commas"),
-        OPTION("repeat", &o->runs, .minimum = 1, .maximum = MAX_RUNS,
-               .help = "timed runs of each measurement, after one to warm up; the median counts"),
-        JSON_OPTION(&o->json),
-        OPTIONS_END};
-    const option_spec of_both[] = {
-        OPTION("width", &o->width, .maximum = 4096, .automatic = true,
-               .help = "width of a picture in pixels; auto: by the data, small on the CPU"),
-        OPTION("height", &o->height, .maximum = 8192, .automatic = true,
-               .help = "height of a picture in pixels; auto: 3/4 of the width"),
-        OPTIONS_END};
-    option_table_add(table, command == FIT_TRAIN ? of_train : of_bench);
-    work->list(table);
-    option_table_add(table, of_both);
-}
-
-static bool check(fitting *f, fault *why) {
-    fit_options *const o = &f->options;
-    int64_t iterations;
-    int thresholds[MAX_THRESHOLDS];
-    size_t count;
-    if (!parse_thresholds(o->thresholds, thresholds, &count, why) ||
-        !f->work->complete(&o->width, &iterations, why))
-        return false;
-    f->measured = candidates_of(sum_strategies, sum_strategies[o->reduce].strategy, thresholds, count);
-    if (o->iterations == 0) o->iterations = iterations;
-    if (o->height == 0) o->height = (o->width * 3 + 3) / 4;
-    return true;
-}
-
-static const struct {
-    const char *name, *arguments;
-    bool (*run)(fitting *f, fault *why);
-} rows[] = {
-    [FIT_TRAIN] = {"train", "[-o DIR] [options]", train}, [FIT_BENCH] = {"bench", "[options]", bench}};
 static const fit_workload *of_program;
 
+// Of both commands.
 static int run_command(int argc, char **argv) {
     const fit_workload *const work = of_program;
-    fit_command command = FIT_TRAIN;
-    while (strcmp(argv[0], rows[command].name) != 0) command++;
-    fitting f = {.work = work,
-                 .options = {.views = 1,
-                             .runs = 11,
-                             .thresholds = "0,4,8,16,24",
-                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)}};
-    char name[32], folder[32], summary[1024];
-    option_table table = {0};
+    const bool trains = strcmp(argv[0], "train") == 0;
+    char name[32], folder[32];
+    snprintf(name, sizeof name, "%s %s", work->program, argv[0]);
     snprintf(folder, sizeof folder, "%s-out", work->program);
-    f.options.output = folder;
-    list_options(work, command, &f.options, &table);
-    snprintf(name, sizeof name, "%s %s", work->program, rows[command].name);
-    if (command == FIT_TRAIN)
-        snprintf(summary, sizeof summary, "%s", work->training);
-    else
-        snprintf(summary, sizeof summary, BENCH_SUMMARY, work->stage);
+    fitting f = {.work = work,
+                 .output = folder,
+                 .views = 1,
+                 .runs = 11,
+                 .thresholds = "0,4,8,16,24",
+                 .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
+    strategy_names(sum_strategies, trains ? "auto" : "all", f.names);
+    const option_spec of_train[] = {
+        OUTPUT_OPTION(&f.output, .help = "the folder to write to, created if it is missing"),
+        OPTION("iterations", &f.iterations, .maximum = 10000000, .automatic = true,
+               .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
+        AUTO_REDUCE_OPTION(&f.reduce, f.names, REDUCE_HELP),
+        THRESHOLD_OPTION(&f.threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
+    const option_spec of_bench[] = {
+        OPTION("views", &f.views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
+        REDUCE_OPTION(&f.reduce, f.names, REDUCE_HELP),
+        OPTION("thresholds", &f.thresholds, .help = "thresholds to measure, separated by commas"),
+        OPTION("repeat", &f.runs, .minimum = 1, .maximum = MAX_RUNS,
+               .help = "timed runs of each measurement, after one to warm up; the median counts"),
+        JSON_OPTION(&f.json),
+        OPTIONS_END};
+    const option_spec of_both[] = {
+        OPTION("width", &f.width, .maximum = 4096, .automatic = true,
+               .help = "width of a picture in pixels; auto: by the data, small on the CPU"),
+        OPTION("height", &f.height, .maximum = 8192, .automatic = true,
+               .help = "height of a picture in pixels; auto: 3/4 of the width"),
+        OPTIONS_END};
+    option_table table = {0};
+    option_table_add(&table, trains ? of_train : of_bench);
+    work->list(&table);
+    option_table_add(&table, of_both);
     const command_spec spec = {.name = name,
-                               .arguments = rows[command].arguments,
-                               .summary = summary,
-                               .examples = work->examples[command],
+                               .arguments = trains ? "[-o DIR] [options]" : "[options]",
+                               .summary = trains ? work->training : BENCH_SUMMARY,
+                               .examples = work->examples,
                                .options = table.rows};
-    int code;
+    int code, thresholds[MAX_THRESHOLDS];
     if (!read_command_line(&spec, argc, argv, NULL, &code)) return code;
     fault why;
-    if (!check(&f, &why)) return report_misuse(&spec, &why);
-    const bool done = rows[command].run(&f, &why);
+    size_t count;
+    int64_t iterations;
+    if (!parse_thresholds(f.thresholds, thresholds, &count, &why) ||
+        !work->complete(&f.width, &iterations, &why))
+        return report_misuse(&spec, &why);
+    f.measured = candidates_of(sum_strategies, sum_strategies[f.reduce].strategy, thresholds, count);
+    if (f.iterations == 0) f.iterations = iterations;
+    if (f.height == 0) f.height = (f.width * 3 + 3) / 4;
+    const bool done = (trains ? train : bench)(&f, &why);
     fitting_close(&f);
     return done ? EXIT_SUCCESS : report_failure(work->program, &why);
 }
 
 int fit_main(const fit_workload *work, int argc, char **argv) {
-    char examples[1024] = "";
-    program_command commands[FIT_COMMANDS + 1] = {{0}};
-    for (int c = 0; c < FIT_COMMANDS; c++) {
-        const char *const each = work->examples[c];
-        commands[c] = (program_command){rows[c].name, c == FIT_TRAIN ? work->line : BENCH_LINE, run_command};
-        strncat(examples, each, strcspn(each, "\n") + 1); // the first
-    }
-    const program_spec program = {work->program, DISTWAR_VERSION, work->summary, commands, examples};
+    const program_command commands[] = {
+        {"train", work->summary, run_command},
+        {"bench", "measure the adjoint with every strategy and threshold", run_command},
+        {0}};
+    const program_spec program = {work->program, DISTWAR_VERSION, work->summary, commands, work->examples};
     of_program = work;
     return program_run(&program, argc, argv);
 }

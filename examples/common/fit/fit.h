@@ -49,8 +49,6 @@ void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, 
 
 enum { FIT_VIEWS = 8, FIT_GROUPS = 4 };
 
-typedef enum fit_command { FIT_TRAIN, FIT_BENCH, FIT_COMMANDS } fit_command;
-
 // What is drawn and fitted, on the device. Work is queued on the default stream.
 typedef struct fit_scene {
     int channels;                  // of a picture; a picture that is written has the first three
@@ -64,12 +62,9 @@ typedef struct fit_scene {
 // A program's part; its state is its own. A failure of the device ends the program.
 typedef struct fit_workload {
     const char *program;  // "spheres"
-    const char *summary;  // one clause
-    const char *file;     // "spheres.txt": what training writes
-    const char *line;     // what train does, in the list of commands
+    const char *summary;  // what train does, one clause
     const char *training; // the same, in its help
-    const char *stage;    // "blend": whose adjoint is measured
-    const char *examples[FIT_COMMANDS];
+    const char *examples; // lines
     void (*list)(option_table *table); // adds the options that the program has of its own
     // Checks them, replaces zeros by the defaults, *width too. iterations: the default.
     bool (*complete)(int64_t *width, int64_t *iterations, fault *why);
@@ -82,8 +77,7 @@ typedef struct fit_workload {
     // only counts the commits there, device memory.
     void (*backward)(distwar_policy policy, lane_histogram *lanes);
     void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory
-    bool (*write)(const char *path, float *host, fault *why); // the parameters
-    void (*describe)(json_writer *json);                      // adds members to the open object
+    void (*describe)(json_writer *json); // adds members to the open object
 } fit_workload;
 
 // Returns the exit code of main.

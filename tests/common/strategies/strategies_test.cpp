@@ -24,24 +24,19 @@ std::string text_of(const candidate_list &list) {
     return out;
 }
 
-TEST(StrategyNames, AreThoseOfTheListAndTheLast) {
+TEST(OfferedStrategy, HasANameAnIndexAndMayIgnoreItsThreshold) {
     const char *names[STRATEGY_NAMES];
     ASSERT_EQ(strategy_names(offered, "auto", names), names);
-    EXPECT_STREQ(names[0], "atomic");
-    EXPECT_STREQ(names[3], "fixed");
-    EXPECT_STREQ(names[5], "auto");
+    EXPECT_EQ(std::vector<std::string>(names, names + 6),
+              (std::vector<std::string>{"atomic", "serial", "tree", "fixed", "cub", "auto"}));
     EXPECT_EQ(names[6], nullptr);
     EXPECT_EQ(strategy_names(offered, nullptr, names)[5], nullptr);
-}
-
-TEST(OfferedStrategy, HasAnIndexAndMayIgnoreItsThreshold) {
-    EXPECT_EQ(offered_index(offered, DISTWAR_ATOMIC), 0);
-    EXPECT_EQ(offered_index(offered, DISTWAR_TREE), 2);
-    EXPECT_EQ(offered_index(offered, DISTWAR_STRATEGY_COUNT), 5);
-    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_ATOMIC));
-    EXPECT_TRUE(offered_has_threshold(offered, DISTWAR_TREE));
-    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_FIXED));
-    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_BLOCK)); // not offered
+    for (int i = 0; i < 6; i++) {
+        EXPECT_EQ(offered_index(offered, offered[i].strategy), i);
+        EXPECT_EQ(offered_has_threshold(offered, offered[i].strategy), i == 1 || i == 2) << i;
+    }
+    EXPECT_EQ(offered_index(offered, DISTWAR_BLOCK), 5); // not offered
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_BLOCK));
 }
 
 TEST(Candidates, AreStrategiesAtThresholds) {
@@ -76,28 +71,26 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidate) {
     }
 }
 
-// Medians over runs, means over views.
-bench_cost cost_of(std::vector<std::vector<double>> views) {
-    bench_cost cost = {};
-    for (size_t view = 0; view < views.size(); view++)
-        bench_cost_add(&cost, int(view), int(views.size()), views[view].data(), views[view].size());
-    return cost;
-}
-
-TEST(BenchCosts, OfAViewAreTheMedianOfItsRuns) {
-    EXPECT_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_MEAN], 3);
-    EXPECT_DOUBLE_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_NOISE], 8 / 3.0);
-    EXPECT_EQ(cost_of({{4, 1, 2, 8}}).value[COST_MEAN], 3);
-    EXPECT_EQ(cost_of({{7}}).value[COST_LEAST], 7);
-    EXPECT_EQ(cost_of({{0}}).value[COST_NOISE], 0); // of nothing
-}
-
 TEST(BenchCosts, AreTheMeanOfTheMediansOfViews) {
-    const bench_cost cost = cost_of({{3, 2, 1}, {4, 4, 5}, {9, 8, 10}});
-    EXPECT_DOUBLE_EQ(cost.value[COST_MEAN], 5);
-    EXPECT_EQ(cost.value[COST_LEAST], 2);
-    EXPECT_EQ(cost.value[COST_MOST], 9);
-    EXPECT_DOUBLE_EQ(cost.value[COST_NOISE], 1); // the first view's runs: (3 - 1) / 2
+    struct {
+        std::vector<std::vector<double>> views; // of each the runs
+        double mean, least, most, noise;
+    } rows[] = {
+        {{{5, 1, 9, 2, 3}}, 3, 3, 3, 8 / 3.0},
+        {{{4, 1, 2, 8}}, 3, 3, 3, 7 / 3.0},
+        {{{7}}, 7, 7, 7, 0},
+        {{{0}}, 0, 0, 0, 0},
+        {{{3, 2, 1}, {4, 4, 5}, {9, 8, 10}}, 5, 2, 9, 1}}; // noise of the first view's runs: (3 - 1) / 2
+    for (auto &row : rows) {
+        bench_cost cost = {};
+        for (size_t view = 0; view < row.views.size(); view++)
+            bench_cost_add(&cost, int(view), int(row.views.size()), row.views[view].data(),
+                           row.views[view].size());
+        EXPECT_DOUBLE_EQ(cost.value[COST_MEAN], row.mean);
+        EXPECT_EQ(cost.value[COST_LEAST], row.least);
+        EXPECT_EQ(cost.value[COST_MOST], row.most);
+        EXPECT_DOUBLE_EQ(cost.value[COST_NOISE], row.noise);
+    }
 }
 
 TEST(Thresholds, AreNumbersWithCommas) {
@@ -105,10 +98,7 @@ TEST(Thresholds, AreNumbersWithCommas) {
     size_t count;
     fault why;
     ASSERT_TRUE(parse_thresholds("0,8,33", values, &count, &why)) << why.text;
-    EXPECT_EQ(count, 3u);
-    EXPECT_EQ(values[0], 0);
-    EXPECT_EQ(values[1], 8);
-    EXPECT_EQ(values[2], 33);
+    EXPECT_EQ(std::vector<int>(values, values + count), (std::vector<int>{0, 8, 33}));
     std::string many = "0";
     for (int i = 1; i < MAX_THRESHOLDS; i++) many += ",1";
     EXPECT_TRUE(parse_thresholds(many.c_str(), values, &count, &why));

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: MIT
+// Pictures in files: PNG with libpng, JPEG with libjpeg, PFM. Apart from image.c: what only needs pictures in memory links
+// neither library.
+#include "image.h"
+#include "files/input_file.h"
+#include "files/output_file.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jpeglib.h> // after stdio.h
+#include <jerror.h>
+
+// Fails if the file is too short for the picture that its header announces. The picture takes `units` units of the format,
+// and a byte codes at most `units_per_byte` of them.
+static bool picture_fits(const input_file *file, uint64_t units, uint64_t units_per_byte, int width,
+                         int height, fault *why) {
+    return units / units_per_byte <= file->size ||
+           fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
+                file->path, width, height, file->size);
+}
+
+// What image_open or plane_open has returned. Names the file where that is a failure.
+static bool opened(bool done, const input_file *file, fault *why) {
+    return done || fail(why, "%s: %s", file->path, why->text);
+}
+
+// ---- PNG
+
+enum { DEFLATE_RATIO = 1032 }; // the highest that deflate reaches
+
+typedef struct png_source {
+    input_file *file;
+    fault *why;
+    // One of both is read. Of an image what follows the rows may be damaged: it is mended then.
+    image *picture;
+    plane *map;
+    bool told, whole; // `why` holds the reason already; all rows are read
+} png_source;
+
+static void on_png_error(png_structp png, png_const_charp message) {
+    png_source *source = png_get_error_ptr(png);
+    if (!source->told)
+        fail(source->why, "%s: damaged PNG at byte %" PRIu64 ": %s", source->file->path, source->file->offset,
+             message);
+    png_longjmp(png, 1);
+}
+
+static void on_png_warning(png_structp png, png_const_charp message) {
+    (void)png, (void)message;
+}
+
+static void on_png_read(png_structp png, png_bytep destination, size_t bytes) {
+    png_source *source = png_get_io_ptr(png);
+    if (input_file_read(source->file, destination, bytes, "PNG data", source->why)) return;
+    source->told = true;
+    png_error(png, "read");
+}
+
+// After the header has been read. False after a message, or by png_longjmp.
+static bool read_png_rows(png_structp png, png_infop info, const png_source *source) {
+    image *const picture = source->picture;
+    plane *const map = source->map;
+    const int width = (int)png_get_image_width(png, info), height = (int)png_get_image_height(png, info);
+    const int bits = png_get_bit_depth(png, info), channels = png_get_channels(png, info);
+    const uint64_t coded_bytes = (uint64_t)png_get_rowbytes(png, info) * (uint64_t)height;
+    if (map && (bits != 16 || png_get_color_type(png, info) != PNG_COLOR_TYPE_GRAY))
+        return fail(source->why, "%s: a PNG of %d channel%s of %d bits; it must be gray with 16 bits",
+                    source->file->path, channels, channels == 1 ? "" : "s", bits);
+    if (picture) {
+        // The file's own values, without gamma correction. Palette and gray become RGB, low depths become 8 bits,
+        // tRNS becomes alpha.
+        png_set_expand(png);
+        png_set_scale_16(png);
+        png_set_gray_to_rgb(png);
+    }
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    if (!picture_fits(source->file, coded_bytes, DEFLATE_RATIO, width, height, source->why) ||
+        !opened(map ? plane_open(map, width, height, source->why)
+                    : image_open(picture, width, height, png_get_channels(png, info), source->why),
+                source->file, source->why))
+        return false;
+    // Of a map two bytes per value, in the second half of the memory: float i ends before pair i + 1 begins.
+    uint8_t *const rows = map ? (uint8_t *)map->values + coded_bytes : picture->pixels;
+    for (int pass = 0; pass < passes; pass++)
+        for (int y = 0; y < height; y++)
+            png_read_row(png, rows + (size_t)y * png_get_rowbytes(png, info), NULL);
+    for (size_t i = 0; map && i < plane_size(map); i++)
+        map->values[i] = (float)(256 * rows[2 * i] + rows[2 * i + 1]) / 65535.0f;
+    return true;
+}
+
+// A function of its own: after longjmp the clean-up must not read local variables of the function that called
+// setjmp.
+static bool read_png(png_structp png, png_infop info, png_source *source) {
+    if (setjmp(png_jmpbuf(png))) // what lies behind the rows is damaged or missing, but could be read
+        return source->whole && source->picture && !ferror(source->file->stream) &&
+               (source->picture->mended = true);
+    png_set_read_fn(png, source, on_png_read);
+    png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
+    png_read_info(png, info);
+    source->whole = read_png_rows(png, info, source);
+    if (source->whole) png_read_end(png, NULL);
+    return source->whole;
+}
+
+static bool decode_png(png_source source) {
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, on_png_error, on_png_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    const bool ok = info ? read_png(png, info, &source)
+                         : fail(source.why, "%s: no memory to decode it", source.file->path);
+    png_destroy_read_struct(&png, &info, NULL);
+    return ok;
+}
+
+static bool decode_png_image(input_file *file, void *out, fault *why) {
+    return decode_png((png_source){.file = file, .why = why, .picture = out});
+}
+
+static bool decode_png_plane(input_file *file, void *out, fault *why) {
+    return decode_png((png_source){.file = file, .why = why, .map = out});
+}
+
+static png_image png_header(int width, int height, png_uint_32 format) {
+    return (png_image){.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)width,
+                       .height = (png_uint_32)height,
+                       .format = format};
+}
+
+static png_image png_header_of(const image *picture) {
+    return png_header(picture->width, picture->height,
+                      picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB);
+}
+
+static bool write_png(const char *path, png_image header, const void *pixels, int row, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    errno = 0;
+    if (png_image_write_to_stdio(&header, file.stream, 0, pixels, row, NULL))
+        return output_file_commit(&file, why);
+    fail(why, "%s: cannot write: %s", path, errno ? strerror(errno) : header.message);
+    output_file_discard(&file);
+    return false;
+}
+
+bool image_write_png(const char *path, const image *picture, fault *why) {
+    return write_png(path, png_header_of(picture), picture->pixels, picture->width * picture->channels, why);
+}
+
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
+    int width = -gap; // image_open checks it
+    for (int k = 0; k < count; k++) {
+        if (pictures[k]->height != pictures[0]->height || pictures[k]->channels != pictures[0]->channels)
+            return fail(why, "cannot put pictures of different height or channel count side by side");
+        width += gap + pictures[k]->width;
+    }
+    image row;
+    if (!image_open(&row, width, pictures[0]->height, pictures[0]->channels, why)) return false;
+    const size_t channels = (size_t)row.channels, pixels = (size_t)row.width * (size_t)row.height;
+    memset(row.pixels, 255, pixels * channels);
+    uint8_t *to = row.pixels;
+    for (int k = 0; k < count; to += (size_t)(pictures[k]->width + gap) * channels, k++) {
+        const size_t bytes = (size_t)pictures[k]->width * channels;
+        for (size_t y = 0; y < (size_t)row.height; y++)
+            memcpy(to + y * (size_t)row.width * channels, pictures[k]->pixels + y * bytes, bytes);
+    }
+    const bool done = image_write_png(path, &row, why);
+    image_close(&row);
+    return done;
+}
+
+bool plane_write_png(const char *path, const plane *p, fault *why) {
+    const size_t size = plane_size(p);
+    uint16_t *values = malloc(size * sizeof *values);
+    if (!values) return fail(why, "%s: no memory to write it", path);
+    for (size_t i = 0; i < size; i++) {
+        const float value = 65535 * p->values[i] + 0.5f;
+        values[i] = value >= 65535 ? 65535 : value > 0 ? (uint16_t)value : 0;
+    }
+    const bool written =
+        write_png(path, png_header(p->width, p->height, PNG_FORMAT_LINEAR_Y), values, p->width, why);
+    free(values);
+    return written;
+}
+
+bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why) {
+    png_image header = png_header_of(picture);
+    const int row = picture->width * picture->channels;
+    png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(header);
+    *bytes = malloc(room);
+    if (!*bytes) return fail(why, "no memory for a PNG of %d x %d pixels", picture->width, picture->height);
+    if (png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, row, NULL)) {
+        *count = room;
+        return true;
+    }
+    free(*bytes);
+    *bytes = NULL;
+    return fail(why, "cannot encode a picture: %s", header.message);
+}
+
+// ---- JPEG. Damage that libjpeg would conceal is an error, unless every row is whole.
+
+// An upper bound for files with Huffman codes: the DC coefficient of a block of 8 x 8 samples takes at least
+// one bit. The other 63 coefficients may come later or never. libjpeg keeps 128 bytes for every block of a
+// progressive file, so at most 1,024 times the file's size. A block covers 64 pixels, or up to 128 if one
+// component has a quarter of the columns and another a quarter of the rows.
+enum { BLOCKS_PER_BYTE = 8 };
+
+typedef struct jpeg_trap {
+    struct jpeg_error_mgr base; // first: libjpeg hands its address back
+    jmp_buf escape;
+    input_file *file; // NULL: a JPEG is written
+    fault *why;
+    bool ended, mended; // the file ends without its marker; it is damaged where no row is
+} jpeg_trap;
+
+static void on_jpeg_error(j_common_ptr common) {
+    jpeg_trap *trap = (jpeg_trap *)common->err;
+    char message[JMSG_LENGTH_MAX];
+    trap->base.format_message(common, message);
+    if (trap->file) // ftello gives the end of libjpeg's buffer; the damage lies before it
+        fail(trap->why, "%s: damaged JPEG before byte %" PRId64 ": %s", trap->file->path,
+             (int64_t)ftello(trap->file->stream), message);
+    else
+        fail(trap->why, "cannot write a JPEG: %s", message);
+    longjmp(trap->escape, 1);
+}
+
+static void on_jpeg_message(j_common_ptr common, int level) {
+    if (level >= 0) return; // a trace
+    const int code = common->err->msg_code;
+    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR)
+        return; // harmless
+    // Some telephones give a scan with all coefficients the numbers of others, and put data of their own in place of the
+    // end. If bits of a row are missing, libjpeg says so by another warning.
+    jpeg_trap *const trap = (jpeg_trap *)common->err;
+    trap->ended |= code == JWRN_JPEG_EOF;
+    if (code != JWRN_JPEG_EOF && code != JWRN_NOT_SEQUENTIAL) on_jpeg_error(common);
+    trap->mended = true;
+}
+
+// Whether a file that ended early has all its scans. A sequential file of several scans does not say how many.
+static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
+    if (!jpeg->progressive_mode) return !jpeg_has_multiple_scans(jpeg);
+    for (int c = 0; c < jpeg->num_components; c++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (jpeg->coef_bits[c][k] != 0) return false; // not known to its last bit
+    return true;
+}
+
+// A function of its own, as read_png is.
+static bool read_jpeg(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *out) {
+    if (setjmp(trap->escape)) return false;
+    jpeg_create_decompress(jpeg);
+    jpeg_stdio_src(jpeg, trap->file->stream);
+    jpeg_read_header(jpeg, TRUE);
+    if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK)
+        return fail(trap->why, "%s: a CMYK picture; only RGB and gray can be read", trap->file->path);
+    jpeg->out_color_space = JCS_RGB;
+    const int width = (int)jpeg->image_width, height = (int)jpeg->image_height;
+    uint64_t blocks = 0;
+    for (int i = 0; i < jpeg->num_components; i++)
+        blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks * jpeg->comp_info[i].height_in_blocks;
+    if (!picture_fits(trap->file, blocks, BLOCKS_PER_BYTE, width, height, trap->why) ||
+        !opened(image_open(out, width, height, 3, trap->why), trap->file, trap->why))
+        return false;
+    jpeg_start_decompress(jpeg);
+    while (jpeg->output_scanline < jpeg->output_height) {
+        JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * (size_t)out->width * 3;
+        jpeg_read_scanlines(jpeg, &row, 1);
+    }
+    if (trap->ended && !has_all_scans(jpeg))
+        return fail(trap->why, "%s: truncated at byte %" PRIu64 ": scans are missing", trap->file->path,
+                    trap->file->size);
+    jpeg_finish_decompress(jpeg);
+    return true;
+}
+
+static bool decode_jpeg(input_file *file, void *out, fault *why) {
+    jpeg_trap trap = {.file = file, .why = why};
+    struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
+    trap.base.error_exit = on_jpeg_error;
+    trap.base.emit_message = on_jpeg_message;
+    const bool ok =
+        read_jpeg(&jpeg, &trap, out) && input_file_check(file, "JPEG", why); // to libjpeg a fault is an end
+    jpeg_destroy_decompress(&jpeg);
+    ((image *)out)->mended = ok && trap.mended;
+    return ok;
+}
+
+// A function of its own, as read_png is.
+static bool encode(struct jpeg_compress_struct *jpeg, jpeg_trap *trap, const image *picture, int quality,
+                   uint8_t **bytes, unsigned long *count) {
+    if (setjmp(trap->escape)) return false;
+    jpeg_create_compress(jpeg);
+    jpeg_mem_dest(jpeg, bytes, count);
+    jpeg->image_width = (JDIMENSION)picture->width;
+    jpeg->image_height = (JDIMENSION)picture->height;
+    jpeg->input_components = picture->channels;
+    jpeg->in_color_space = JCS_RGB;
+    jpeg_set_defaults(jpeg);
+    jpeg_set_quality(jpeg, quality, TRUE);
+    jpeg_start_compress(jpeg, TRUE);
+    while (jpeg->next_scanline < jpeg->image_height) {
+        JSAMPROW row = picture->pixels + (size_t)jpeg->next_scanline * (size_t)picture->width * 3;
+        jpeg_write_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_compress(jpeg);
+    return true;
+}
+
+bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_t *count, fault *why) {
+    *bytes = NULL;
+    *count = 0;
+    if (picture->channels != 3) return fail(why, "a JPEG of %d channels: there must be 3", picture->channels);
+    jpeg_trap trap = {.why = why};
+    struct jpeg_compress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
+    trap.base.error_exit = on_jpeg_error;
+    unsigned long size = 0;
+    const bool done = encode(&jpeg, &trap, picture, quality, bytes, &size);
+    jpeg_destroy_compress(&jpeg);
+    *count = size;
+    if (done) return true;
+    free(*bytes);
+    *bytes = NULL;
+    return false;
+}
+
+// ---- PFM
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "floats are copied as a little-endian file has them");
+
+static bool decode_pfm(input_file *file, void *to, fault *why) {
+    enum { MAGIC, WIDTH, HEIGHT, SCALE, WORDS };
+    plane *out = to;
+    char word[32], *after, space;
+    int size[WORDS] = {0};
+    double scale = 1;
+    for (int i = MAGIC; i < WORDS; i++) {
+        const int64_t at = (int64_t)ftello(file->stream) + 1; // behind one white space
+        if (fscanf(file->stream, "%31s", word) != 1)
+            break; // the file ends: there is no white space to be read
+        if (i == MAGIC && strcmp(word, "Pf") != 0)
+            return fail(why, "%s: a PFM of colours (%s); it must be gray (Pf)", file->path, word);
+        if (strlen(word) == sizeof word - 1)
+            return fail(why, "%s: at byte %" PRId64 ": not a PFM header", file->path, at);
+        if (i == SCALE) {
+            scale = strtod(word, &after);
+            if (*after != '\0' || !(scale < 0 || scale > 0))
+                return fail(why, "%s: at byte %" PRId64 ": scale '%s': must be a number other than 0",
+                            file->path, at, word);
+        } else if (i != MAGIC) {
+            const long side = strtol(word, &after, 10);
+            if (*after != '\0' || side < 1 || side > IMAGE_MAX_SIZE)
+                return fail(why, "%s: at byte %" PRId64 ": %s '%s': must be a whole number, 1..%d",
+                            file->path, at, i == WIDTH ? "width" : "height", word, IMAGE_MAX_SIZE);
+            size[i] = (int)side;
+        }
+    }
+    file->offset = (uint64_t)ftello(file->stream);
+    if (!input_file_read(file, &space, 1, "the PFM header", why)) return false;
+    const int width = size[WIDTH], height = size[HEIGHT];
+    const uint64_t bytes = (uint64_t)width * (uint64_t)height * sizeof(float),
+                   rest = file->size - file->offset;
+    if (rest != bytes)
+        return fail(why,
+                    "%s: truncated or damaged: %d x %d values announced, which take %" PRIu64
+                    " bytes; %" PRIu64 " follow byte %" PRIu64,
+                    file->path, width, height, bytes, rest, file->offset);
+    if (!opened(plane_open(out, width, height, why), file, why)) return false;
+    for (int y = height - 1; y >= 0; y--)
+        if (!input_file_read(file, out->values + (size_t)y * (size_t)width, (size_t)width * sizeof(float),
+                             "PFM values", why))
+            return false;
+    for (size_t i = 0; scale > 0 && i < plane_size(out); i++) { // big-endian
+        uint32_t bits;
+        memcpy(&bits, &out->values[i], sizeof bits);
+        bits = __builtin_bswap32(bits);
+        memcpy(&out->values[i], &bits, sizeof bits);
+    }
+    return true;
+}
+
+bool plane_write_pfm(const char *path, const plane *p, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    fprintf(file.stream, "Pf\n%d %d\n-1\n", p->width, p->height);
+    for (int y = p->height - 1; y >= 0; y--) // errors stay in the stream
+        fwrite(p->values + (size_t)y * (size_t)p->width, sizeof(float), (size_t)p->width, file.stream);
+    return output_file_commit(&file, why);
+}
+
+// ---- any format
+
+typedef struct picture_format {
+    const char *signature;
+    size_t length; // of the signature
+    // Reads `file` from its first byte into an image or a plane. What it has opened in *out on failure, the caller closes.
+    bool (*decode)(input_file *file, void *out, fault *why);
+} picture_format;
+
+// Reads a file with the decoder that its first bytes ask for. They are as many as the first format has in its
+// signature. neither: the names of the formats, for the message.
+static bool picture_read(const char *path, const picture_format *formats, int count, const char *what,
+                         const char *neither, void *out, fault *why) {
+    input_file file;
+    if (!input_file_open(&file, path, why)) return false;
+    char signature[8];
+    bool done = input_file_read(&file, signature, strlen(formats[0].signature), what, why);
+    if (done) {
+        int i = 0;
+        while (i < count && memcmp(signature, formats[i].signature, formats[i].length) != 0) i++;
+        rewind(file.stream);
+        file.offset = 0;
+        done = i < count ? formats[i].decode(&file, out, why)
+                         : fail(why, "%s: neither %s (by its first bytes)", path, neither);
+    }
+    input_file_close(&file);
+    return done;
+}
+
+bool image_read(const char *path, image *out, fault *why) {
+    static const picture_format formats[] = {{"\x89PNG\r\n\x1a\n", 8, decode_png_image},
+                                             {"\xff\xd8\xff", 3, decode_jpeg}};
+    *out = (image){0};
+    const bool done = picture_read(path, formats, 2, "the image's signature", "PNG nor JPEG", out, why);
+    if (!done) image_close(out);
+    return done;
+}
+
+bool plane_read(const char *path, plane *out, fault *why) {
+    static const picture_format formats[] = {
+        {"Pf", 2, decode_pfm}, {"PF", 2, decode_pfm}, {"\x89P", 2, decode_png_plane}};
+    *out = (plane){0};
+    const bool done = picture_read(path, formats, 3, "the map's signature", "PNG nor PFM", out, why);
+    if (!done) plane_close(out);
+    return done;
+}
