@@ -49,19 +49,9 @@ bool shape_wavy(mesh *out, fault *why);
 
 enum { CUBEMAP_MAX_SIZE = 2048 }; // texels, the side of a face
 
-#ifdef __CUDACC__
-#define CUBEMAP_CALL static inline __host__ __device__
-#else
-#define CUBEMAP_CALL static inline
-#endif
-
-// Texel (i, j) of face f of level l has the number
-//   cubemap_level_begin(size, l) + (f * s + j) * s + i,   s = size >> l.
-// Face 2k looks along the axis k, face 2k + 1 against it; i goes along the axis k + 1, j along k + 2 (mod 3).
-CUBEMAP_CALL int cubemap_level_begin(int size, int level) {
-    const int s = size >> level;
-    return 8 * (size * size - s * s); // the sum of 6 (size >> m)^2 over m < level
-}
+// Level l has faces of s x s texels, s = size >> l, and follows level l - 1. In it texel (i, j) of face f has the number
+// (f * s + j) * s + i. Face 2k looks along the axis k, face 2k + 1 against it; i goes along the axis k + 1, j along k + 2
+// (mod 3).
 
 // One camera's view, from the texels to the picture and back.
 typedef struct cubemap_frame {

@@ -141,8 +141,7 @@ cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *came
                                  float background) {
     const size_t pixels = (size_t)camera->width * (size_t)camera->height;
     cubemap_frame out = {.surface = *surface, .camera = *camera, .size = size, .background = background};
-    while (size >> out.levels > 0) out.levels++;
-    out.texels = cubemap_level_begin(size, out.levels - 1) + 6;
+    for (int s = size; s > 0; s /= 2, out.levels++) out.texels += 6 * s * s;
     out.corner = device_allocate((size_t)surface->triangles * 9 * sizeof *out.corner);
     out.texel = device_allocate((size_t)out.texels * 3 * sizeof *out.texel);
     out.color = device_allocate(pixels * 3 * sizeof *out.color);

@@ -8,6 +8,12 @@
 #include <distwar/warp.cuh>
 #include <math.h>
 
+// The first texel of a level.
+__device__ inline int cubemap_level_begin(int size, int level) {
+    const int s = size >> level;
+    return 8 * (size * size - s * s); // the sum of 6 (size >> m)^2 over m < level
+}
+
 enum { TEXELS = 4 };
 
 // Texels of a level, numbered from the level's first one; the weights add up to 1. An entry with weight 0 is

@@ -21,7 +21,6 @@ C_LINKAGE_BEGIN
 
 enum {
     SPHERES_MAX_KEPT = 16, // spheres of a pixel
-    SPHERES_MAX_CHANNELS = 32,
     SPHERES_MOMENTS = 5 // values that the adjoint sums for a sphere, without those of its feature
 };
 

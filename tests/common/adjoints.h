@@ -25,19 +25,41 @@ inline std::vector<double> gradient_like_l1(size_t count) {
     return out;
 }
 
+inline void expect_color(const char *name, const std::vector<float> &color,
+                         const std::vector<double> &expected, double worst) {
+    GroupError error;
+    for (size_t i = 0; i < color.size(); i++) {
+        ASSERT_NEAR(color[i], expected[i], worst) << name; // not if it is NaN
+        error.add(color[i], expected[i]);
+    }
+    EXPECT_LT(error.relative(), 1e-5) << name;
+}
+
 // Every strategy of sum_values, at each of the thresholds if it has one.
 inline std::vector<distwar_policy> policies(const std::vector<int> &thresholds) {
     const candidate_list list =
         candidates_of(sum_strategies, DISTWAR_STRATEGY_COUNT, thresholds.data(), thresholds.size());
-    std::vector<distwar_policy> out;
-    for (int i = 0; i < list.count; i++) out.push_back(list.rows[i].policy);
-    return out;
+    return {list.rows, list.rows + list.count};
+}
+
+// sums(policy): what the adjoint leaves, a std::vector<float>. begins: of its groups, and the end.
+template <typename Sums>
+void expect_sums_of_every_strategy(const char *name, const Sums &sums, const std::vector<double> &expected,
+                                   const std::vector<size_t> &begins) {
+    for (const distwar_policy policy : policies({0, 6, 33})) {
+        const std::vector<float> found = sums(policy);
+        for (size_t group = 0; group + 1 < begins.size(); group++) {
+            GroupError error;
+            for (size_t v = begins[group]; v < begins[group + 1]; v++) error.add(found[v], expected[v]);
+            EXPECT_LT(error.relative(), 1e-4) << name << ", " << distwar_strategy_name(policy.strategy)
+                                              << " at " << policy.balance_threshold << ": group " << group;
+        }
+    }
 }
 
 // DISTWAR_FIXED gives the same bits in every run. The order of blocks and warps varies by itself on a GPU,
 // and by the seed under simt.
-// sums(policy): what the adjoint leaves, a std::vector<float>. Under simt this also shows that plain atomics
-// do differ.
+// Under simt this also shows that plain atomics do differ.
 template <typename Sums>
 void expect_fixed_has_the_same_bits(const Sums &sums) {
     const std::vector<float> first = sums(distwar_policy{DISTWAR_FIXED, 0});

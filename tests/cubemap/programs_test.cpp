@@ -134,12 +134,11 @@ TEST_P(FitProgram, BenchWritesJson) {
                                                                  json_object_get(row, "threshold");
         const double adds = json_number_value(json_object_get(row, "atomic_adds"));
         EXPECT_STREQ(json_string_value(json_object_get(row, "reduction")),
-                     distwar_strategy_name(all.rows[i].policy.strategy));
-        EXPECT_EQ(json_is_null(threshold) ? 0 : json_integer_value(threshold),
-                  all.rows[i].policy.balance_threshold);
-        if (!KERNELS_ARE_COUNTED || all.rows[i].policy.strategy != DISTWAR_TREE) continue;
+                     distwar_strategy_name(all.rows[i].strategy));
+        EXPECT_EQ(json_is_null(threshold) ? 0 : json_integer_value(threshold), all.rows[i].balance_threshold);
+        if (!KERNELS_ARE_COUNTED || all.rows[i].strategy != DISTWAR_TREE) continue;
         EXPECT_EQ(adds, std::floor(adds)); // of two views
-        if (all.rows[i].policy.balance_threshold == 33) {
+        if (all.rows[i].balance_threshold == 33) {
             EXPECT_GT(adds, summed);
         }
         summed = adds;

@@ -55,6 +55,28 @@ TEST(CubemapReference, LookupIsLinearWithinAFace) {
         }
 }
 
+// On both sides of an edge, and on all sides of a corner, there is one colour.
+TEST(CubemapReference, LookupHasNoSeams) {
+    for (const int size : {1, 2, 16}) {
+        const std::vector<double> texel = random_weights(18 * size_t(size * size), 4),
+                                  along = random_weights(64, 5);
+        for (size_t n = 0; n < along.size(); n++)
+            for (int edge = 0; edge < 12; edge++) {
+                const double a = edge % 2 ? 1 : -1, b = edge / 2 % 2 ? 1 : -1, near = 1 - 1e-7,
+                             third =
+                                 n % 4 == 0 ? std::copysign(near, along[n]) : along[n]; // some at a corner
+                double color[2][3];
+                for (const int side : {0, 1}) {
+                    double d[3];
+                    d[edge / 4] = third, d[(edge / 4 + 1) % 3] = side ? a : near * a;
+                    d[(edge / 4 + 2) % 3] = side ? near * b : b;
+                    reference_lookup(texel.data(), size, d, 0, color[side]);
+                }
+                for (int i = 0; i < 3; i++) EXPECT_NEAR(color[0][i], color[1][i], 1e-6 * size);
+            }
+    }
+}
+
 // By hand: straight ahead at a mirror that is turned half way to the right.
 TEST(CubemapReference, AMirrorMirrors) {
     float position[9] = {-9, -9, 4, 9, -9, 4, 0, 9, 4}, normal[9] = {1, 0, -1, 2, 0, -2, 3, 0, -3};

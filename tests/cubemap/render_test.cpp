@@ -63,25 +63,18 @@ TEST(CubemapRender, ShowsWhatTheReferenceShows) {
     for (const lookup_case &c : cases) {
         const looked_up d(c);
         const size_t pixels = d.s.pixels();
-        const std::vector<float> color = downloaded(d.s.frame.color, 3 * pixels);
-        GroupError error;
-        double worst = 0;
+        std::vector<double> expected(3 * pixels, SCENE_BACKGROUND);
         size_t mirrored = 0;
         for (size_t p = 0; p < pixels; p++) {
-            double direction[3], detail, expected[3] = {SCENE_BACKGROUND, SCENE_BACKGROUND, SCENE_BACKGROUND};
-            if (d.direction(p, direction, &detail)) {
-                reference_lookup(d.texel.data(), c.size, direction, detail, expected);
-                mirrored++;
-            }
-            for (size_t i = 0; i < 3; i++) {
-                ASSERT_TRUE(std::isfinite(color[i * pixels + p]));
-                error.add(color[i * pixels + p], expected[i]);
-                worst = std::max(worst, std::abs(color[i * pixels + p] - expected[i]));
-            }
+            double direction[3], detail, color[3];
+            if (!d.direction(p, direction, &detail)) continue;
+            reference_lookup(d.texel.data(), c.size, direction, detail, color);
+            for (size_t i = 0; i < 3; i++) expected[i * pixels + p] = color[i];
+            mirrored++;
         }
         EXPECT_GT(mirrored, pixels / 5) << c.name;
-        EXPECT_LT(error.relative(), 1e-5) << c.name;
-        EXPECT_LT(worst, 4e-7 * c.size + 1e-5) << c.name; // a direction rounds by that much of a texel
+        expect_color(c.name, downloaded(d.s.frame.color, 3 * pixels), expected,
+                     4e-7 * c.size + 1e-5); // a direction rounds by that much of a texel
     }
 }
 
@@ -96,13 +89,8 @@ TEST(CubemapAdjoint, OfEveryStrategyIsThatOfTheReference) {
             const double by_color[3] = {weights[p], weights[d.s.pixels() + p], weights[2 * d.s.pixels() + p]};
             reference_lookup_backward(expected.data(), c.size, direction, detail, by_color);
         }
-        for (const distwar_policy policy : policies({0, 6, 33})) {
-            const std::vector<float> sums = d.backward(policy);
-            GroupError error;
-            for (size_t v = 0; v < sums.size(); v++) error.add(sums[v], expected[v]);
-            EXPECT_LT(error.relative(), 1e-4) << c.name << ", " << distwar_strategy_name(policy.strategy)
-                                              << " at " << policy.balance_threshold;
-        }
+        expect_sums_of_every_strategy(c.name, [&](distwar_policy policy) { return d.backward(policy); },
+                                      expected, {0, expected.size()});
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.s.frame.sums, &why)) << why.text;
     }

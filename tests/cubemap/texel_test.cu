@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where a direction lies in the cubemap: neighbours across edges, weights, no seams.
+// Where a direction lies in the cubemap: neighbours across edges, weights.
 #include "cubemap_reference.h"
 #include "derivative.h"
 #include "device_vector.h"
 #include "launch.cuh"
 #include "texel.cuh"
-#include <array>
 #include <gtest/gtest.h>
 #include <map>
 
@@ -103,43 +102,6 @@ TEST(CubemapTexel, FootprintsAreThoseOfTheReference) {
                 EXPECT_LT(std::abs(difference), 3e-7 * size + 1e-6) << at;
         }
         EXPECT_GT(with_three, 300) << size;
-    }
-}
-
-// Texels of random colours: on both sides of an edge, and on all three of a corner, there is one colour.
-TEST(CubemapTexel, ThereAreNoSeams) {
-    for (const int size : {1, 2, 16}) {
-        const std::vector<double> texel = random_weights(size_t(6 * size * size), 4),
-                                  along = random_weights(64, 5);
-        std::vector<float3> around; // pairs
-        const float near = 1 - 1e-6f;
-        for (int edge = 0; edge < 12; edge++)
-            for (size_t n = 0; n < along.size(); n++)
-                for (const bool flip : {false, true}) {
-                    float d[3];
-                    const int axis = edge / 4;
-                    // Every fourth at a corner.
-                    d[axis] = n % 4 == 0 ? (along[n] < 0 ? -near : near) : float(along[n]);
-                    d[(axis + 1) % 3] = (edge % 2 ? 1.0f : -1.0f) * (flip ? near : 1);
-                    d[(axis + 2) % 3] = (edge / 2 % 2 ? 1.0f : -1.0f) * (flip ? 1 : near);
-                    around.push_back(make_float3(d[0], d[1], d[2]));
-                }
-        for (int corner = 0; corner < 8; corner++)
-            for (int pair = 0; pair < 3; pair++)
-                for (int side = 0; side < 2; side++) {
-                    float d[3];
-                    for (int i = 0; i < 3; i++)
-                        d[i] = (corner >> i & 1 ? 1.0f : -1.0f) * (i == (pair + side) % 3 ? 1 : near);
-                    around.push_back(make_float3(d[0], d[1], d[2]));
-                }
-        const std::vector<footprint> found = footprints(around, size);
-        const auto color = [&](const footprint &f) {
-            double sum = 0;
-            for (int k = 0; k < TEXELS; k++) sum += double(f.weight[k]) * texel[size_t(f.texel[k])];
-            return sum;
-        };
-        for (size_t n = 0; n < found.size(); n += 2)
-            EXPECT_NEAR(color(found[n]), color(found[n + 1]), 1e-5 * size) << size << ": pair " << n / 2;
     }
 }
 

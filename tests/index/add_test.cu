@@ -47,63 +47,61 @@ problem<T, Index> make(int64_t count, int64_t rows, int64_t width, double hot, u
     return made;
 }
 
-// Rows of these arrays.
-template <typename T, typename Index>
-ix_rows rows_of(int64_t rows, int64_t width, const device_vector<Index> &index, int64_t count,
-                const T *source, void *out, const device_vector<uint32_t> &report) {
-    ix_rows made = {};
-    made.count = count, made.width = width, made.rows = rows, made.skipped = -1;
-    made.index = index.data(), made.index_bytes = sizeof(Index), made.type = type_of<T>;
-    made.source = source, made.out = out, made.report = report.data();
-    return made;
-}
-void add_rows(ix_rows rows) {
-    size_t bytes = 0;
-    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
-    const device_vector<char> workspace(bytes);
-    rows.workspace = workspace.data(), rows.workspace_bytes = bytes;
-    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
-}
+// The arrays of a call on the device, which begin `offset` values behind an aligned address; out has as many behind it. It
+// holds T, or float.
+template <typename T, typename Index, typename Out = T>
+struct arrays {
+    size_t offset;
+    device_vector<Index> index;
+    device_vector<T> source;
+    device_vector<Out> out;
+    device_vector<uint32_t> report{std::vector<uint32_t>(1)};
+    ix_rows rows = {};
 
-struct options {
-    ix_way way = IX_CHOSEN;
-    int64_t skipped = -1;
-    size_t offset = 0;
+    static std::vector<T> behind(size_t offset, const std::vector<T> &values) {
+        std::vector<T> all(offset, stored<T>(0));
+        all.insert(all.end(), values.begin(), values.end());
+        return all;
+    }
+    static std::vector<Out> between(size_t offset, const std::vector<T> &values) {
+        std::vector<Out> all(values.size() + 2 * offset, stored<Out>(0));
+        for (size_t k = 0; k < values.size(); k++) all[offset + k] = stored<Out>(number(values[k]));
+        return all;
+    }
+    explicit arrays(const problem<T, Index> &given, size_t its_offset = 0)
+        : offset(its_offset), index(given.index), source(behind(offset, given.source)),
+          out(between(offset, given.start)) {
+        rows.count = int64_t(given.index.size()), rows.width = given.width, rows.rows = given.rows;
+        rows.index = index.data(), rows.index_bytes = sizeof(Index), rows.type = type_of<T>;
+        rows.source = source.data() + offset, rows.out = out.data() + offset;
+        rows.report = report.data(), rows.skipped = -1, rows.float_sums = sizeof(Out) == 4;
+    }
+    void add() {
+        size_t bytes = 0;
+        EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
+        const device_vector<char> workspace(bytes);
+        rows.workspace = workspace.data(), rows.workspace_bytes = bytes;
+        EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+    }
+    std::vector<Out> read() const {
+        const std::vector<Out> found = out.read();
+        for (size_t i = 0; i < offset; i++) {
+            EXPECT_EQ(number(found[i]), 0) << "written before the array";
+            EXPECT_EQ(number(found[found.size() - 1 - i]), 0) << "written behind the array";
+        }
+        return {found.begin() + int64_t(offset), found.end() - int64_t(offset)};
+    }
+    uint32_t reported() const { return report.read()[0]; }
 };
 
-// out holds T, or float.
-template <typename Out, typename T, typename Index>
-std::vector<Out> add_to(const problem<T, Index> &given, const options &options, uint32_t *report = nullptr) {
-    std::vector<Out> start(given.start.size());
-    for (size_t k = 0; k < start.size(); k++) start[k] = stored<Out>(number(given.start[k]));
-    // The arrays begin `offset` values behind an aligned address, with as many values behind them.
-    const std::vector<Out> gap(options.offset, stored<Out>(0));
-    std::vector<T> values(options.offset, stored<T>(0));
-    values.insert(values.end(), given.source.begin(), given.source.end());
-    start.insert(start.begin(), gap.begin(), gap.end());
-    start.insert(start.end(), gap.begin(), gap.end());
-    const device_vector<T> source(values);
-    const device_vector<Out> out(start);
-    const device_vector<Index> index(given.index);
-    const device_vector<uint32_t> reported(std::vector<uint32_t>(1));
-    ix_rows rows = rows_of(given.rows, given.width, index, int64_t(given.index.size()),
-                           source.data() + options.offset, out.data() + options.offset, reported);
-    rows.skipped = options.skipped;
-    rows.way = options.way;
-    rows.float_sums = sizeof(Out) == 4;
-    add_rows(rows);
-    if (report) *report = reported.read()[0];
-    std::vector<Out> found = out.read();
-    for (size_t i = 0; i < options.offset; i++) {
-        EXPECT_EQ(number(found[i]), 0) << "written before the array";
-        EXPECT_EQ(number(found[found.size() - 1 - i]), 0) << "written behind the array";
-    }
-    return {found.begin() + int64_t(options.offset), found.end() - int64_t(options.offset)};
-}
-
 template <typename T, typename Index>
-std::vector<T> add(const problem<T, Index> &given, const options &options, uint32_t *report = nullptr) {
-    return add_to<T>(given, options, report);
+std::vector<T> add(const problem<T, Index> &given, ix_way way, int64_t skipped = -1,
+                   uint32_t *report = nullptr) {
+    arrays<T, Index> on(given);
+    on.rows.way = way, on.rows.skipped = skipped;
+    on.add();
+    if (report) *report = on.reported();
+    return on.read();
 }
 
 // |out - expected| over the sum of the absolute values that were added.
@@ -131,7 +129,6 @@ double error_of(const problem<T, Index> &given, const std::vector<Out> &out, int
 class IndexSums : public testing::TestWithParam<int> {
   protected:
     const ix_way way = ix_way(GetParam());
-    bool is_fixed() const { return GetParam() == IX_FIXED || GetParam() >= IX_SORTED_FIXED; }
 };
 
 struct shape {
@@ -147,10 +144,12 @@ void check_shapes(ix_way way) {
     for (const shape &s : shapes)
         for (const size_t offset : {0, 1, 3}) {
             const auto given = make<T, Index>(s.count, s.rows, s.width, s.hot);
-            uint32_t report = 0;
-            EXPECT_LT(error_of(given, add_to<Out>(given, {way, -1, offset}, &report)), tolerance<Out>)
+            arrays<T, Index, Out> on(given, offset);
+            on.rows.way = way;
+            on.add();
+            EXPECT_LT(error_of(given, on.read()), tolerance<Out>)
                 << s.count << " x " << s.width << " into " << s.rows << ", offset " << offset;
-            EXPECT_EQ(report, 0u);
+            EXPECT_EQ(on.reported(), 0u);
         }
 }
 
@@ -158,7 +157,7 @@ TEST_P(IndexSums, AreThoseOfDoublePrecision) {
     check_shapes<float, int32_t>(way);
     check_shapes<__half, int64_t>(way);
     check_shapes<__nv_bfloat16, int64_t>(way);
-    if (is_fixed()) return; // sums of 16-bit values in floats are refused
+    if (way == IX_FIXED || way >= IX_SORTED_FIXED) return; // sums of 16-bit values in floats are refused
     check_shapes<__half, int32_t, float>(way);
     check_shapes<__nv_bfloat16, int64_t, float>(way);
 }
@@ -166,25 +165,25 @@ TEST_P(IndexSums, AreThoseOfDoublePrecision) {
 TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
     auto given = make<float, int64_t>(400, 20, 12, 0.3);
     uint32_t report = 1;
-    EXPECT_LT(error_of(given, add(given, {way, 3}, &report), 3), tolerance<float>);
+    EXPECT_LT(error_of(given, add(given, way, 3, &report), 3), tolerance<float>);
     EXPECT_EQ(report, 0u);
     const int64_t outside[] = {20, -1, -2, int64_t{1} << 40, INT64_MIN};
     for (const int64_t row : outside) {
         given.index[7] = row;
         for (const int64_t skipped : {3, -1}) {
-            EXPECT_LT(error_of(given, add(given, {way, skipped}, &report), skipped), tolerance<float>);
+            EXPECT_LT(error_of(given, add(given, way, skipped, &report), skipped), tolerance<float>);
             EXPECT_EQ(report, 1u) << row;
         }
     }
 }
 
-TEST_P(IndexSums, OfFixedPointHoldTheRangeOfFloats) {
-    if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
+TEST(IndexSumsOfFixedPoint, HoldTheRangeOfFloats) {
     for (const float size : {3e38f, 1.0f, 1e-38f, 1e-42f}) {
         auto given = make<float, int32_t>(500, 4, 4, 0.2);
         for (float &value : given.source) value *= size / 500;
         for (float &value : given.start) value = 0;
-        EXPECT_LT(error_of(given, add(given, {way})), size < 1e-37f ? 1e-3 : 1e-6) << size;
+        for (const ix_way way : {IX_FIXED, IX_SORTED_FIXED, IX_EXACT})
+            EXPECT_LT(error_of(given, add(given, way)), size < 1e-37f ? 1e-3 : 1e-6) << size << ", " << way;
     }
 }
 
@@ -217,17 +216,20 @@ TEST(IndexSumsRefuse, BadArguments) {
     refused("aligned", [&](ix_rows &rows) { half(rows), rows.out = static_cast<char *>(rows.out) + 2; });
     EXPECT_EQ(ix_add(nullptr, nullptr), IX_INVALID_ARGUMENT);
     EXPECT_EQ(ix_add_bytes(&good, nullptr), IX_INVALID_ARGUMENT);
+    ix_rows empty = {}; // is not refused
+    size_t bytes = 1;
+    empty.width = 3, empty.index_bytes = 8;
+    for (empty.deterministic = 0; empty.deterministic < 2; empty.deterministic++) {
+        EXPECT_EQ(ix_add_bytes(&empty, &bytes), IX_OK);
+        EXPECT_EQ(ix_add(&empty, nullptr), IX_OK);
+    }
 }
 
 TEST(IndexSumsOfDoubles, AreExact) {
-    const device_vector<int64_t> index(std::vector<int64_t>{1, 0, 1, 1});
-    const device_vector<double> source(std::vector<double>{1e15, 3, 0x1p-40, -1e15}),
-        out(std::vector<double>(2));
-    const device_vector<uint32_t> report(std::vector<uint32_t>(1));
-    ix_rows rows = rows_of(2, 1, index, 4, source.data(), out.data(), report);
-    rows.deterministic = 1;
-    add_rows(rows);
-    EXPECT_EQ(out.read(), (std::vector<double>{3, 0x1p-40}));
+    arrays<double, int64_t> on({2, 1, {1, 0, 1, 1}, {1e15, 3, 0x1p-40, -1e15}, {0, 0}});
+    on.rows.deterministic = 1;
+    on.add();
+    EXPECT_EQ(on.read(), (std::vector<double>{3, 0x1p-40}));
 }
 
 // Minima, maxima and products, of rows that start as `start`; rows that nobody names stay.
@@ -247,14 +249,11 @@ void check_reduce(ix_operation operation, bool in_order) {
                      : operation == IX_MAXIMUM ? fmax(to, number(value))
                                                : to * number(value);
             }
-        const device_vector<T> source(given.source), out(given.start);
-        const device_vector<Index> index(given.index);
-        const device_vector<uint32_t> report(std::vector<uint32_t>(1));
-        ix_rows rows = rows_of(s.rows, s.width, index, s.count, source.data(), out.data(), report);
-        rows.deterministic = in_order;
-        EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK) << ix_last_error();
-        EXPECT_EQ(report.read()[0], 0u);
-        const std::vector<T> found = out.read();
+        arrays<T, Index> on(given);
+        on.rows.deterministic = in_order;
+        EXPECT_EQ(ix_reduce(&on.rows, operation, nullptr), IX_OK) << ix_last_error();
+        EXPECT_EQ(on.reported(), 0u);
+        const std::vector<T> found = on.read();
         for (size_t k = 0; k < found.size(); k++) // a product is rounded as often as there are factors
             ASSERT_NEAR(number(found[k]), expected[k],
                         operation == IX_PRODUCT
@@ -276,28 +275,24 @@ TEST(IndexReduce, IsThatOfDoublePrecision) {
 // Whatever the order of the rows.
 TEST(IndexReduce, OrdersZerosAndKeepsNaN) {
     std::vector<float> values = {0.0f, -0.0f, 0.0f, NAN, 1.0f, -2.0f};
-    const device_vector<int32_t> index(std::vector<int32_t>{0, 0, 0, 1, 1, 1});
-    const device_vector<uint32_t> report(std::vector<uint32_t>(1));
     for (int turn = 0; turn < 3; turn++) {
         for (const ix_operation operation : {IX_MINIMUM, IX_MAXIMUM}) {
             const float limit = operation == IX_MINIMUM ? INFINITY : -INFINITY;
-            const device_vector<float> source(values), out(std::vector<float>(3, limit));
-            ix_rows rows = rows_of(3, 1, index, 6, source.data(), out.data(), report);
-            EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK) << ix_last_error();
-            EXPECT_EQ(report.read()[0], 0u);
-            const std::vector<float> found = out.read();
-            EXPECT_EQ(found[0], 0);
-            EXPECT_EQ(std::signbit(found[0]), operation == IX_MINIMUM);
+            const arrays<float, int32_t> on({3, 1, {0, 0, 0, 1, 1, 1}, values, {limit, limit, limit}});
+            EXPECT_EQ(ix_reduce(&on.rows, operation, nullptr), IX_OK) << ix_last_error();
+            EXPECT_EQ(on.reported(), 0u);
+            const std::vector<float> found = on.read();
+            EXPECT_TRUE(found[0] == 0 && std::signbit(found[0]) == (operation == IX_MINIMUM)) << found[0];
             EXPECT_TRUE(std::isnan(found[1]));
             EXPECT_EQ(found[2], limit);
+            ix_rows rows = on.rows;
             rows.rows = 1; // the others are out of range
             EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK);
-            EXPECT_EQ(report.read()[0], 1u);
+            EXPECT_EQ(on.reported(), 1u);
             rows.skipped = 1;
-            const uint32_t none = 0;
-            device_upload(report.data(), &none, sizeof none);
+            on.report.fill(0);
             EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK);
-            EXPECT_EQ(report.read()[0], 0u);
+            EXPECT_EQ(on.reported(), 0u);
         }
         std::rotate(values.begin(), values.begin() + 1, values.begin() + 3);
         std::rotate(values.begin() + 3, values.begin() + 4, values.end());
@@ -323,17 +318,6 @@ TEST(IndexHistogram, Counts) {
     EXPECT_EQ(ix_histogram(&keys, nullptr), IX_INVALID_ARGUMENT);
     keys.key_bytes = 8, keys.bins = -1;
     EXPECT_EQ(ix_histogram(&keys, nullptr), IX_INVALID_ARGUMENT);
-}
-
-TEST(IndexSumsRefuse, NoEmptyInput) {
-    ix_rows rows = {};
-    rows.width = 3, rows.index_bytes = 8;
-    size_t bytes = 1;
-    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK);
-    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK);
-    rows.deterministic = 1;
-    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK);
-    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, IndexSums, testing::Range(0, int(IX_WAYS)),

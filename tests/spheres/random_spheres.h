@@ -70,6 +70,11 @@ class random_spheres {
                 &block[size_t(5 * n)]};
     }
     size_t parameters() const { return values.size(); }
+    // Where centres, logarithms of radii, logits of opacities and features begin, and the end.
+    std::vector<size_t> begins() const {
+        const size_t n = size_t(choice.count);
+        return {0, 3 * n, 4 * n, 5 * n, parameters()};
+    }
     size_t pixels() const { return size_t(choice.width) * size_t(choice.height); }
     size_t colors() const { return pixels() * size_t(choice.channels); }
 
@@ -82,15 +87,5 @@ class random_spheres {
 
     random_spheres(const random_spheres &) = delete;
 };
-
-// The first of each kind of value, and how many follow.
-enum { CENTER, LOG_RADIUS, OPACITY_LOGIT, FEATURE, SPHERE_GROUPS };
-inline const char *const sphere_group_name[SPHERE_GROUPS] = {"center", "log_radius", "opacity_logit",
-                                                             "feature"};
-inline size_t group_begin(const sphere_case &choice, int group) {
-    static const size_t per_sphere[] = {0, 3, 4, 5};
-    return group == SPHERE_GROUPS ? size_t(choice.count) * size_t(5 + choice.channels)
-                                  : size_t(choice.count) * per_sphere[group];
-}
 
 #endif

@@ -124,16 +124,8 @@ TEST(SpheresRender, ShowsWhatTheReferenceShows) {
         const reference_spheres set = d.scene.doubled();
         std::vector<double> expected(d.scene.colors());
         reference_render(&set, &d.frame, d.lists().data(), d.lengths().data(), expected.data());
-        const std::vector<float> color = downloaded(d.frame.color, d.scene.colors());
-        double worst = 0;
-        GroupError error;
-        for (size_t i = 0; i < color.size(); i++) {
-            ASSERT_TRUE(std::isfinite(color[i]));
-            worst = std::max(worst, std::abs(color[i] - expected[i]));
-            error.add(color[i], expected[i]);
-        }
-        EXPECT_LT(error.relative(), 1e-5) << choice.name;
-        EXPECT_LT(worst, 5e-4) << choice.name; // where a sphere just begins
+        expect_color(choice.name, downloaded(d.frame.color, d.scene.colors()), expected,
+                     5e-4); // where a sphere just begins
     }
 }
 
@@ -146,17 +138,9 @@ TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
         const reference_spheres gradient = d.scene.over(expected);
         reference_render_backward(&set, &d.frame, d.lists().data(), d.lengths().data(), weights.data(),
                                   &gradient);
-        for (const distwar_policy policy : policies({0, 6, 33})) {
-            const std::vector<float> values = d.backward(policy);
-            for (int group = 0; group < SPHERE_GROUPS; group++) {
-                GroupError error;
-                for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
-                    error.add(values[v], expected[v]);
-                EXPECT_LT(error.relative(), 1e-4)
-                    << choice.name << ", " << distwar_strategy_name(policy.strategy) << " at "
-                    << policy.balance_threshold << ": " << sphere_group_name[group];
-            }
-        }
+        expect_sums_of_every_strategy(
+            choice.name, [&](distwar_policy policy) { return d.backward(policy); }, expected,
+            d.scene.begins());
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
     }

@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +67,15 @@ static void describe_range(const option_spec *option, char *text, size_t room) {
         snprintf(text, room, "%s", option->automatic ? "auto or a number" : "any");
 }
 
+static bool is_number(const option_spec *option) {
+    return option->kind == OPTION_INT || option->kind == OPTION_REAL;
+}
+
 static bool set_number(const option_spec *option, const char *text, fault *why) {
     const bool whole = option->kind == OPTION_INT;
-    char *end, range[80];
+    char *end, range[80], least[32];
+    snprintf(least, sizeof least, "%.17g", option->minimum);
+    if (option->automatic && strcmp(text, "auto") == 0) text = least;
     errno = 0;
     const int64_t integer = whole ? strtoll(text, &end, 10) : 0;
     const double value = whole ? (double)integer : strtod(text, &end);
@@ -94,14 +99,7 @@ static void list_choices(const option_spec *option, const char *between, char *t
 }
 
 static bool set_value(const option_spec *option, const char *text, fault *why) {
-    if (option->automatic && strcmp(text, "auto") == 0) {
-        if (option->kind == OPTION_INT)
-            *(int64_t *)option->value = (int64_t)option->minimum;
-        else
-            *(double *)option->value = option->minimum;
-        return true;
-    }
-    if (option->kind == OPTION_INT || option->kind == OPTION_REAL) return set_number(option, text, why);
+    if (is_number(option)) return set_number(option, text, why);
     if (option->kind == OPTION_TEXT) {
         *(const char **)option->value = text;
         return true;
@@ -133,25 +131,19 @@ static int option_usage(const option_spec *option, char *text, size_t room) {
 }
 
 static void option_note(const option_spec *option, char *text, size_t room) {
-    char values[512], number[32];
-    const char *initial = option_text(option);
-    text[0] = '\0';
-    if (option->kind == OPTION_INT || option->kind == OPTION_REAL) {
+    char values[512] = "", number[32];
+    const char *initial = option->kind == OPTION_FLAG ? NULL : option_text(option);
+    if (is_number(option)) {
         const bool whole = option->kind == OPTION_INT;
         const double value = whole ? (double)*(const int64_t *)option->value : *(const double *)option->value;
         describe_range(option, values, sizeof values);
-        if (whole)
-            snprintf(number, sizeof number, "%" PRId64, *(const int64_t *)option->value);
-        else
-            snprintf(number, sizeof number, "%.15g", value);
+        snprintf(number, sizeof number, whole ? "%.0f" : "%.15g", value);
         initial = option->automatic && value == option->minimum ? "auto" : number;
     } else if (option->kind == OPTION_CHOICE) {
         list_choices(option, ", ", values, sizeof values);
-    } else {
-        if (option->kind == OPTION_TEXT && initial) snprintf(text, room, " (default %s)", initial);
-        return;
     }
-    snprintf(text, room, " (%s; default %s)", values, initial);
+    text[0] = '\0';
+    if (initial) snprintf(text, room, " (%s%sdefault %s)", values, *values ? "; " : "", initial);
 }
 
 // ---- help
@@ -363,15 +355,15 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
         // Numbers, and texts of numbers, may begin with a dash. Another text that begins with one is more likely the
         // next option; "--name=-text" passes such a text.
         const bool dash = value[0] == '-' && value[1] != '\0';
-        const bool is_number = option->kind == OPTION_INT || option->kind == OPTION_REAL ||
-                               isdigit((unsigned char)value[1]) || value[1] == '.';
-        if (dash && (!is_number || value[1] == '-')) value = NULL;
+        const bool may_be_one = is_number(option) || isdigit((unsigned char)value[1]) || value[1] == '.';
+        if (dash && (!may_be_one || value[1] == '-')) value = NULL;
         if (value) ++*at;
     }
     if (!value) return fail(why, "--%s needs a value", option->name);
     return set_value(option, value, why);
 }
 
+// *help: it has been printed.
 static bool parse(const command_spec *command, int argc, char **argv, const char **positional, bool *help,
                   fault *why) {
     const int most = command->most_positional > 0 ? command->most_positional : command->positional;
@@ -403,12 +395,9 @@ bool read_command_line(const command_spec *command, int argc, char **argv, const
                        int *exit_code) {
     fault why;
     bool help = false;
-    if (!parse(command, argc, argv, positional, &help, &why)) {
-        *exit_code = report_misuse(command, &why);
-        return false;
-    }
-    *exit_code = EXIT_SUCCESS;
-    return !help;
+    const bool parsed = parse(command, argc, argv, positional, &help, &why);
+    *exit_code = parsed ? EXIT_SUCCESS : report_misuse(command, &why);
+    return parsed && !help;
 }
 
 int report_failure(const char *program, const fault *why) {
@@ -482,28 +471,20 @@ static int run_command(const program_spec *program, int argc, char **argv) {
 }
 
 static int run(const program_spec *program, int argc, char **argv) {
-    if (argc < 2) {
-        print_usage(program, stderr);
-        return EXIT_USAGE;
-    }
-    bool help = strcmp(argv[1], "help") == 0;
+    const char *const word = argc > 1 ? argv[1] : "";
+    const bool help = strcmp(word, "help") == 0, describes = argc == 3 && strcmp(word, "--describe") == 0;
     if (help && argc == 3) return run_command(program, 2, (char *[]){argv[2], "--help"});
-    if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_usage(program, stdout);
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (argc < 2 || help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        print_usage(program, argc < 2 ? stderr : stdout);
+    else if (strcmp(word, "--version") == 0)
         printf("%s %s (%s)\n", program->name, program->version, backend);
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(argv[1], "--describe") == 0 && argc == 3) {
-        const bool man = strcmp(argv[2], "man") == 0;
-        if (man || strcmp(argv[2], "bash") == 0) {
-            (man ? print_man_page : print_completions)(program);
-            return EXIT_SUCCESS;
-        }
-    }
-    return run_command(program, argc - 1, argv + 1);
+    else if (describes && strcmp(argv[2], "man") == 0)
+        print_man_page(program);
+    else if (describes && strcmp(argv[2], "bash") == 0)
+        print_completions(program);
+    else
+        return run_command(program, argc - 1, argv + 1);
+    return argc < 2 ? EXIT_USAGE : EXIT_SUCCESS;
 }
 
 // Opens a file to which writing fails in place of each standard stream that is closed. Else the next file to be opened

@@ -194,7 +194,7 @@ static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
     (void)timer;
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters before = simt_counters_read();
-    f->work->backward(f->measured.rows[row].policy, NULL);
+    f->work->backward(f->measured.rows[row], NULL);
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters after = simt_counters_read();
     const uint64_t done[] = {after.atomic_requests - before.atomic_requests,
@@ -211,7 +211,7 @@ static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
 static const char *const cost_keys[] = {"mean_ms", "least_ms", "most_ms", "noise", NULL};
 
 static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
-    const distwar_policy policy = f->measured.rows[row].policy;
+    const distwar_policy policy = f->measured.rows[row];
     double times[MAX_RUNS];
     f->work->backward(policy, NULL);
     for (int i = 0; i < f->runs; i++) {
@@ -232,7 +232,7 @@ static void measure(fitting *f) {
     for (int view = 0; view < f->views; view++) {
         f->work->draw(view);
         compare(f, 0, f->scene.color_gradient);
-        f->work->backward(f->measured.rows[0].policy, lanes);
+        f->work->backward(f->measured.rows[0], lanes);
         for (int row = 0; row < f->measured.count; row++) measure_row(f, &timer, view, row);
     }
     gpu_timer_close(&timer);
@@ -258,11 +258,12 @@ static void print_costs(const fitting *f) {
                  "largest\n(slowest - fastest) / median over the runs of a view:");
     for (int k = 0; cost_keys[k]; k++) printf(" %19s", cost_keys[k]);
     for (int row = 0; row < f->measured.count; row++) {
-        const strategy_candidate *const candidate = &f->measured.rows[row];
-        char threshold[16] = "-";
-        if (candidate->has_threshold)
-            snprintf(threshold, sizeof threshold, "%d", candidate->policy.balance_threshold);
-        printf("\n%-8s %9s", distwar_strategy_name(candidate->policy.strategy), threshold);
+        const distwar_policy policy = f->measured.rows[row];
+        printf("\n%-8s ", distwar_strategy_name(policy.strategy));
+        if (offered_has_threshold(sum_strategies, policy.strategy))
+            printf("%9d", policy.balance_threshold);
+        else
+            printf("%9s", "-");
         for (int k = 0; cost_keys[k]; k++)
             printf(" %19.*f", KERNELS_ARE_COUNTED ? 0 : 4, f->costs[row].value[k]);
     }
@@ -288,11 +289,11 @@ static void describe(json_writer *json, const void *subject) {
     describe_histogram(json, "distinct_keys", f->lanes.distinct_keys);
     json_begin(json, "adjoint", '[');
     for (int row = 0; row < f->measured.count; row++) {
-        const strategy_candidate *const candidate = &f->measured.rows[row];
+        const distwar_policy policy = f->measured.rows[row];
         json_begin(json, NULL, '{');
-        json_put_text(json, "reduction", distwar_strategy_name(candidate->policy.strategy));
-        if (candidate->has_threshold)
-            json_put_integer(json, "threshold", candidate->policy.balance_threshold);
+        json_put_text(json, "reduction", distwar_strategy_name(policy.strategy));
+        if (offered_has_threshold(sum_strategies, policy.strategy))
+            json_put_integer(json, "threshold", policy.balance_threshold);
         else
             json_put_text(json, "threshold", NULL);
         for (int k = 0; cost_keys[k]; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);

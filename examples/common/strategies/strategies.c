@@ -50,8 +50,7 @@ candidate_list candidates_of(const offered_strategy *offered, distwar_strategy w
         if (which != DISTWAR_STRATEGY_COUNT && row->strategy != which) continue;
         const bool has_threshold = offered_has_threshold(offered, row->strategy);
         for (size_t t = 0; t < (has_threshold ? threshold_count : 1); t++)
-            out.rows[out.count++] =
-                (strategy_candidate){{row->strategy, has_threshold ? thresholds[t] : 0}, has_threshold};
+            out.rows[out.count++] = (distwar_policy){row->strategy, has_threshold ? thresholds[t] : 0};
     }
     return out;
 }
@@ -59,18 +58,17 @@ candidate_list candidates_of(const offered_strategy *offered, distwar_strategy w
 candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
                                 size_t threshold_count) {
     const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, threshold_count);
-    candidate_list out = {.count = 1, .rows = {{.policy = {DISTWAR_TREE, 0}, .has_threshold = true}}};
+    candidate_list out = candidate_alone((distwar_policy){DISTWAR_TREE, 0});
     for (int i = 0; i < all.count; i++) {
-        const distwar_policy p = all.rows[i].policy;
+        const distwar_policy p = all.rows[i];
         const bool first = p.strategy == DISTWAR_TREE && p.balance_threshold == 0;
-        if (!first && p.strategy != DISTWAR_FIXED && p.strategy != DISTWAR_CUB)
-            out.rows[out.count++] = all.rows[i];
+        if (!first && p.strategy != DISTWAR_FIXED && p.strategy != DISTWAR_CUB) out.rows[out.count++] = p;
     }
     return out;
 }
 
 candidate_list candidate_alone(distwar_policy policy) {
-    return (candidate_list){.count = 1, .rows = {{.policy = policy}}};
+    return (candidate_list){.count = 1, .rows = {policy}};
 }
 
 // ---- the tuner
@@ -81,12 +79,10 @@ static distwar_policy policy_of(const tune_launch *launch) {
 
 void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates) {
     assert(candidates->count >= 1 && candidates->count <= TUNE_MAX_CANDIDATES);
-    *tuner = (strategy_tuner){.policy = candidates->rows[0].policy};
+    *tuner = (strategy_tuner){.policy = candidates->rows[0]};
     tune_candidate all[TUNE_MAX_CANDIDATES];
-    for (int i = 0; i < candidates->count; i++) {
-        const distwar_policy *policy = &candidates->rows[i].policy;
-        all[i] = (tune_candidate){policy->strategy, policy->balance_threshold};
-    }
+    for (int i = 0; i < candidates->count; i++)
+        all[i] = (tune_candidate){candidates->rows[i].strategy, candidates->rows[i].balance_threshold};
     const bool different = tune_init(&tuner->t, all, candidates->count);
     assert(different);
     (void)different;

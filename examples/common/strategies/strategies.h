@@ -57,20 +57,15 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
 
 // ---- candidates
 
-typedef struct strategy_candidate {
-    distwar_policy policy;
-    bool has_threshold; // else policy.balance_threshold is 0
-} strategy_candidate;
-
 enum { MAX_CANDIDATES = DISTWAR_STRATEGY_COUNT * MAX_THRESHOLDS };
 
 typedef struct candidate_list {
     int count;
-    strategy_candidate rows[MAX_CANDIDATES];
+    distwar_policy rows[MAX_CANDIDATES];
 } candidate_list;
 
 // One strategy of the list, or all of them (DISTWAR_STRATEGY_COUNT), at each of the thresholds; a strategy
-// without a threshold once. Order: that of the list, then that of the thresholds.
+// without a threshold once, at 0. Order: that of the list, then that of the thresholds.
 candidate_list candidates_of(const offered_strategy *offered, distwar_strategy which, const int *thresholds,
                              size_t threshold_count);
 // What a tuner chooses from: the same without fixed, whose sums cost more because they are reproducible, and without cub,

@@ -14,12 +14,12 @@ const offered_strategy offered[] = {{DISTWAR_ATOMIC, false}, {DISTWAR_SERIAL, fa
 std::string text_of(const candidate_list &list) {
     std::string out;
     for (int i = 0; i < list.count; i++) {
-        const strategy_candidate &row = list.rows[i];
-        out += std::string(i ? " " : "") + distwar_strategy_name(row.policy.strategy);
-        if (row.has_threshold)
-            out += ":" + std::to_string(row.policy.balance_threshold);
+        const distwar_policy row = list.rows[i];
+        out += std::string(i ? " " : "") + distwar_strategy_name(row.strategy);
+        if (offered_has_threshold(offered, row.strategy))
+            out += ":" + std::to_string(row.balance_threshold);
         else
-            EXPECT_EQ(row.policy.balance_threshold, 0);
+            EXPECT_EQ(row.balance_threshold, 0);
     }
     return out;
 }
@@ -54,7 +54,7 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidate) {
     const candidate_list lists[] = {candidate_alone({DISTWAR_SERIAL, 12}),
                                     tuner_candidates(offered, thresholds, 2)};
     for (const candidate_list &list : lists) {
-        const distwar_policy first = list.rows[0].policy;
+        const distwar_policy first = list.rows[0];
         const auto tuner = std::make_unique<strategy_tuner>();
         strategy_tuner_open(tuner.get(), &list);
         EXPECT_EQ(tuner->tunes, list.count > 1 && !KERNELS_ARE_COUNTED);
