@@ -34,24 +34,17 @@ class Program : public ProgramTest {
     void says(const std::vector<saying> &table) const { ProgramTest::says(DSPLAT_PROGRAM, table); }
 };
 
+// The number that a program prints after a text.
+inline double number_after(const std::string &text, const std::string &mark) {
+    const size_t found = text.find(mark);
+    return found == std::string::npos ? NAN : std::strtod(text.c_str() + found + mark.size(), nullptr);
+}
+
 inline size_t occurrences(const std::string &text, const std::string &part) {
     size_t found = 0;
     for (size_t i = text.find(part); i != std::string::npos; i = text.find(part, i + 1)) found++;
     return found;
 }
-
-class bytes {
-    std::ofstream file;
-
-  public:
-    explicit bytes(const fs::path &path) : file(path, std::ios::binary) {}
-    template <typename T>
-    bytes &operator<<(T value) {
-        file.write(reinterpret_cast<const char *>(&value), sizeof value);
-        return *this;
-    }
-    void text(const std::string &name) { file.write(name.c_str(), std::streamsize(name.size() + 1)); }
-};
 
 struct picture : image {
     explicit picture(const fs::path &path) : image{} {
@@ -65,7 +58,7 @@ struct picture : image {
         std::fill_n(pixels, 3 * size_t(width) * size_t(height), uint8_t(value));
     }
     ~picture() { image_close(this); }
-    picture(const picture &) = delete;
+    picture(picture &&other) : image(std::exchange(static_cast<image &>(other), {})) {}
     void write(const fs::path &path) const {
         fault why;
         EXPECT_TRUE(image_write_png(path.c_str(), this, &why)) << why.text;
@@ -102,51 +95,41 @@ struct host_scene : gs_gaussians {
 // times `unit_of_length`.
 constexpr int photo_width = 40, photo_height = 28, photos = 5;
 
+inline std::string photo_name(int view) {
+    return "photo" + std::to_string(view) + ".png";
+}
+
 inline void write_colmap(const fs::path &folder, int points, double unit_of_length = 1) {
-    const double focal = 36;
-    struct disc {
-        double position[3];
-        uint8_t color[3];
-    };
-    std::vector<disc> discs(static_cast<size_t>(points));
-    std::mt19937 random(3);
-    auto unit = [&] { return double(random()) / 4294967296.0; };
-    for (disc &d : discs) {
-        d = {{2.4 * unit() - 1.2, 1.6 * unit() - 0.8, 3 + 0.6 * unit()}, {}};
-        for (uint8_t &channel : d.color) channel = uint8_t(60 + 190 * unit());
-    }
     fs::create_directories(folder / "images");
     fs::create_directories(folder / "sparse/0");
-    bytes(folder / "sparse/0/cameras.bin")
-        << uint64_t(1) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height)
-        << focal << focal << photo_width / 2.0 << photo_height / 2.0;
-    bytes views(folder / "sparse/0/images.bin");
-    views << uint64_t(photos);
+    std::ofstream(folder / "sparse/0/cameras.txt") << "1 PINHOLE 40 28 36 36 20 14\n";
+    std::ofstream views(folder / "sparse/0/images.txt"), model(folder / "sparse/0/points3D.txt");
+    views.precision(17), model.precision(17);
+    const auto shift = [](int view) { return 0.15 * (view - 2); }; // of the world in the camera
+    std::vector<picture> shown;
     for (int v = 0; v < photos; v++) {
-        double shift = 0.15 * (v - 2); // of the world in the camera
-        std::string name = "photo" + std::to_string(v) + ".png";
-        views << uint32_t(v + 1) << 1.0 << 0.0 << 0.0 << 0.0 << shift * unit_of_length << 0.0 << 0.0
-              << uint32_t(1);
-        views.text(name);
-        views << uint64_t(0);
-        const picture photo(photo_width, photo_height, 0);
-        for (const disc &d : discs) {
-            double x = focal * (d.position[0] + shift) / d.position[2] + photo_width / 2.0;
-            double y = focal * d.position[1] / d.position[2] + photo_height / 2.0;
+        views << v + 1 << " 1 0 0 0 " << shift(v) * unit_of_length << " 0 0 1 " << photo_name(v) << "\n\n";
+        shown.emplace_back(photo_width, photo_height, 0);
+    }
+    std::mt19937 random(3);
+    auto unit = [&] { return double(random()) / 4294967296.0; };
+    for (int n = 0; n < points; n++) {
+        const double at[3] = {2.4 * unit() - 1.2, 1.6 * unit() - 0.8, 3 + 0.6 * unit()};
+        uint8_t color[3];
+        for (uint8_t &channel : color) channel = uint8_t(60 + 190 * unit());
+        model << n + 1;
+        for (double x : at) model << ' ' << x * unit_of_length;
+        for (int channel : color) model << ' ' << channel;
+        model << " 0.5\n";
+        for (int v = 0; v < photos; v++) { // later points in front
+            const double x = 36 * (at[0] + shift(v)) / at[2] + 20, y = 36 * at[1] / at[2] + 14;
             for (int j = 0; j < photo_height; j++)
                 for (int i = 0; i < photo_width; i++)
                     if (std::hypot(i + 0.5 - x, j + 0.5 - y) < 2.5)
-                        memcpy(photo.pixels + 3 * (j * photo_width + i), d.color, 3);
+                        memcpy(shown[size_t(v)].pixels + 3 * (j * photo_width + i), color, 3);
         }
-        photo.write(folder / "images" / name);
     }
-    bytes model(folder / "sparse/0/points3D.bin");
-    model << uint64_t(points);
-    for (size_t i = 0; i < discs.size(); i++) {
-        model << uint64_t(i + 1);
-        for (double x : discs[i].position) model << x * unit_of_length;
-        model << discs[i].color[0] << discs[i].color[1] << discs[i].color[2] << 0.5 << uint64_t(0);
-    }
+    for (int v = 0; v < photos; v++) shown[size_t(v)].write(folder / "images" / photo_name(v));
 }
 
 // A scene of `count` Gaussians at one place.

@@ -15,7 +15,7 @@
 #include <set>
 #include <vector>
 
-namespace {
+namespace start_test {
 
 using point = std::array<float, 3>;
 
@@ -162,4 +162,4 @@ TEST(Random, Splitmix64AsPublished) {
     EXPECT_NEAR(square / 100000, 1, 0.03);
 }
 
-} // namespace
+} // namespace start_test

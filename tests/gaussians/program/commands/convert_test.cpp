@@ -20,73 +20,58 @@ class Convert : public Program {
         g.write(path);
     }
     outcome convert(const std::string &line) const { return done("convert " + line); }
-    static double checked(const outcome &result) { // the PSNR that --check prints
-        const size_t at = result.out.find("PSNR ");
-        return at == std::string::npos ? NAN : strtod(result.out.c_str() + at + 5, nullptr);
-    }
 };
 
 TEST_F(Convert, ChecksThePicturesOfEachFormat) {
     write_six(at("a.ply"), true);
     EXPECT_CONTAINS(convert("@a.ply @b.ply --check").out, "the pictures of 8 views are equal\n");
-    for (const char *name : {"b.spz", "b.sog"}) {
-        const outcome result = convert("@a.ply @"s + name + " --check");
-        EXPECT_CONTAINS(result.out, "6 Gaussians, SH degree 3");
-        EXPECT_GT(checked(result), 35) << result.out;
-        EXPECT_TRUE(host_scene(at(name)).antialias);
-        EXPECT_CONTAINS(done("info @"s + name).out, "6, SH degree 3, antialiased");
-        done("render @"s + name + " -o @b.png --width 64 --height 48");
+    for (const std::string name : {"b.spz", "b.sog"}) {
+        const std::string out = convert("@a.ply @" + name + " --check").out;
+        EXPECT_CONTAINS(out, "6 Gaussians, SH degree 3");
+        EXPECT_GT(number_after(out, "PSNR "), 35) << out;
+        EXPECT_TRUE(host_scene(folder / name).antialias);
+        says({{"info @" + name, 0, {"6, SH degree 3, antialiased"}},
+              {"render @" + name + " -o @b.png --width 64 --height 48", 0, {}}});
     }
-    const outcome less = convert("@a.ply @b.ply --check --sh-degree 1 --prune 0.5");
-    EXPECT_CONTAINS(less.out, "3 Gaussians, SH degree 1");
-    EXPECT_LT(checked(less), 35);
+    const std::string less = convert("@a.ply @b.ply --check --sh-degree 1 --prune 0.5").out;
+    EXPECT_CONTAINS(less, "3 Gaussians, SH degree 1");
+    EXPECT_LT(number_after(less, "PSNR "), 35);
 }
 
 // A scene and a camera that are moved alike give the same picture: means, scales, rotations and harmonics.
 TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
     write_six(at("a.ply"));
-    // COLMAP's rotations are quaternions: one of 1 radian about (1, 2, 2) / 3, and its matrix for --transform.
-    const double half = 0.5, n[3] = {1 / 3.0, 2 / 3.0, 2 / 3.0}, scale = 2, shift[3] = {3, -1, 2};
-    const double q[4] = {std::cos(half), n[0] * std::sin(half), n[1] * std::sin(half), n[2] * std::sin(half)};
-    const double w = q[0], x = q[1], y = q[2], z = q[3];
-    const double turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
-                            2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                            2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
-    std::ostringstream rows;
-    rows.precision(12);
-    for (int k = 0; k < 12; k++)
-        rows << (k ? "," : "") << (k % 4 == 3 ? shift[k / 4] : scale * turn[k / 4 * 3 + k % 4]);
-    convert("@a.ply @b.ply --transform " + rows.str());
-    // Before: the camera at (0, 0, -4) that looks along z. After: x_camera = R^T (x_world - shift) / 2 + (0, 0, 4),
-    // which is the same picture as with all lengths doubled.
-    double translation[3] = {0, 0, 4 * scale};
-    for (int r = 0; r < 3; r++)
-        for (int k = 0; k < 3; k++) translation[r] -= turn[3 * k + r] * shift[k];
-    for (const bool moved : {false, true}) {
-        const fs::path folder = at(moved ? "after" : "before");
-        fs::create_directories(folder / "images");
-        fs::create_directories(folder / "sparse/0");
-        picture(64, 48, 0).write(folder / "images/v.png");
-        std::ofstream(folder / "sparse/0/cameras.txt") << "1 PINHOLE 64 48 60 60 32 24\n";
-        std::ofstream(folder / "sparse/0/points3D.txt") << "";
-        std::ofstream views(folder / "sparse/0/images.txt");
-        views.precision(12);
-        if (moved)
-            views << "1 " << q[0] << " " << -q[1] << " " << -q[2] << " " << -q[3] << " " << translation[0]
-                  << " " << translation[1] << " " << translation[2] << " 1 v.png\n\n";
-        else
-            views << "1 1 0 0 0 0 0 4 1 v.png\n\n";
-        views.close();
-        done(moved ? "render @b.ply --cameras @after -o @b.png"
-                   : "render @a.ply --cameras @before -o @a.png");
+    // A turn by 1 radian about n, twice as large, and a shift, in rows.
+    const double n[3] = {1 / 3.0, 2 / 3.0, 2 / 3.0}, shift[3] = {3, -1, 2}, c = std::cos(1), s = std::sin(1);
+    const double cross[3][3] = {{0, -n[2], n[1]}, {n[2], 0, -n[0]}, {-n[1], n[0], 0}};
+    std::ostringstream by, moved;
+    by.precision(12), moved.precision(12);
+    for (int i = 0; i < 3; i++) {
+        double turn[3];
+        for (int k = 0; k < 3; k++) {
+            turn[k] = (i == k ? c : 0) + (1 - c) * n[i] * n[k] + s * cross[i][k];
+            by << 2 * turn[k] << ",";
+        }
+        by << shift[i] << (i < 2 ? "," : "");
+        // The camera at (0, 0, -4) that looks along z; OpenGL's y and z axes point the other way.
+        moved << "[" << turn[0] << "," << -turn[1] << "," << -turn[2] << "," << shift[i] - 8 * turn[2]
+              << "],";
     }
-    const picture before(at("a.png")), after(at("b.png"));
+    convert("@a.ply @b.ply --transform " + by.str());
+    convert("@a.ply @c.ply --sh-degree 0");
+    const std::string straight = "[1,0,0,0],[0,-1,0,0],[0,0,-1,-4],";
+    fs::create_directories(at("data"));
+    for (const char *name : {"data/a.png", "data/b.png"}) picture(64, 48, 0).write(at(name));
+    std::ofstream(at("data/transforms.json"))
+        << R"({"fl_x":60,"w":64,"h":48,"frames":[{"file_path":"a.png","transform_matrix":[)" << straight
+        << R"([0,0,0,1]]},{"file_path":"b.png","transform_matrix":[)" << moved.str() << "[0,0,0,1]]}]}";
+    for (const std::string line :
+         {"@a.ply -o @a.png --view 0", "@b.ply -o @b.png --view 1", "@c.ply -o @c.png --view 0"})
+        done("render --cameras @data " + line);
+    const picture before(at("a.png")), after(at("b.png")), flat(at("c.png"));
     EXPECT_GT(image_psnr(&before, &after, NULL), 55); // a value here and there is rounded to its neighbour
     EXPECT_GT(before.others({0, 0, 0}), 500);         // there is something to see
     // Without the rotation of the harmonics it would not hold.
-    convert("@a.ply @c.ply --sh-degree 0");
-    done("render @c.ply --cameras @before -o @c.png");
-    const picture flat(at("c.png"));
     EXPECT_LT(image_psnr(&before, &flat, NULL), 35);
 }
 
@@ -113,25 +98,6 @@ TEST_F(Convert, MergesCropsAndPrunes) {
     EXPECT_EQ(memcmp(pruned.mean, six.mean, 4 * 3 * sizeof(float)), 0);
     write_six(at("aa.ply"), true);
     refuses({{"convert @a.ply @aa.ply @c.ply", 1, "aa.ply is antialiased and "}});
-}
-
-TEST_F(Convert, RefusesLines) {
-    write_six(at("a.ply"));
-    const std::string convert = "convert @a.ply @b.ply --";
-    refuses({{"convert @a.ply", 2, "SCENE"},
-             {convert + "crop 1,2,3", 2, "--crop '1,2,3'"},
-             {convert + "crop 1,0,0,0,1,1", 2, "the least corner first"},
-             {convert + "transform 0", 2, "--transform '0'"},
-             {convert + "transform 1,2", 2, "--transform '1,2'"},
-             {convert + "transform 1,0,0,0,0,2,0,0,0,0,1,0", 2, "--transform"},
-             {convert + "transform nan", 2, "--transform 'nan'"},
-             {convert + "prune 1", 2, "--prune"},
-             {convert + "spz-version 1", 2, "--spz-version"},
-             {convert + "cameras x", 2, "--cameras is for --check"},
-             {"convert @a.ply @b.splat", 1, ".splat files are only read"},
-             {"convert @a.ply @b.obj", 1, "not a known format of scenes"},
-             {"convert @no.spz @b.ply", 1, "no.spz: cannot open"},
-             {"convert @a.ply @none/b.spz", 1, "none/b.spz: cannot write"}});
 }
 
 // Training writes any format, in pieces.

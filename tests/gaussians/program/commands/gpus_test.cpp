@@ -40,18 +40,13 @@ const std::string retiring = " --retire 0.5 --schedule from=1,until=9,every=4,av
 
 // The second photograph has another size, and a camera of its own.
 void write_two_sizes(const fs::path &folder) {
-    const int taller = photo_height + 4;
     write_colmap(folder, 30);
-    bytes(folder / "sparse/0/cameras.bin")
-        << uint64_t(2) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
-        << 36.0 << photo_width / 2.0 << photo_height / 2.0 << uint32_t(2) << int32_t(1)
-        << uint64_t(photo_width) << uint64_t(taller) << 36.0 << 36.0 << photo_width / 2.0 << taller / 2.0;
-    std::fstream images(folder / "sparse/0/images.bin", std::ios::in | std::ios::out | std::ios::binary);
-    constexpr int before_camera = 4 + 7 * 8, record = before_camera + 4 + sizeof "photo0.png" + 8;
-    const uint32_t camera = 2;
-    images.seekp(8 + record + before_camera);
-    images.write(reinterpret_cast<const char *>(&camera), sizeof camera);
-    picture(photo_width, taller, 0).write(folder / "images/photo1.png");
+    std::ofstream(folder / "sparse/0/cameras.txt")
+        << "1 PINHOLE 40 28 36 36 20 14\n2 PINHOLE 40 32 36 36 20 16\n";
+    std::string images = contents(folder / "sparse/0/images.txt");
+    images.replace(images.find("1 photo1.png"), 1, "2");
+    std::ofstream(folder / "sparse/0/images.txt") << images;
+    picture(photo_width, 32, 0).write(folder / "images/photo1.png");
 }
 
 using Gpus = OnGpus;
@@ -69,29 +64,18 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
            {"dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"}}});
 }
 
-// ---- the start by stereo
-
-class StereoStart : public OnGpus {
-  protected:
-    // 80 are wanted: so many that there may be no more Gaussians.
-    void SetUp() override {
-        OnGpus::SetUp();
-        write_colmap(at("data"), 90);
-        bytes(at("data") / "sparse/0/points3D.bin") << uint64_t(0);
-    }
-    const std::string options = "--max-gaussians 80 --schedule from=1,every=4 --reproducible";
-};
-
-TEST_F(StereoStart, SaysWhatItHasFoundUnlessRandomPointsAreAskedFor) {
+// 80 are wanted: so many that there may be no more Gaussians.
+TEST_F(Gpus, AStartByStereoIsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
+    write_colmap(at("data"), 90);
+    std::ofstream(at("data") / "sparse/0/points3D.txt") << "";
+    const std::string options = "--max-gaussians 80 --schedule from=1,every=4 --reproducible",
+                      saving = options + " --checkpoint-every 7";
+    for (const char *other : {" --random 50", " --refine-poses"})
+        says({{train(1, options + other), 0, {"!stereo", " random points", "density control mcmc"}}});
     says({{train(1, options),
            0,
-           {" points by stereo; stereo found ", " in 4 views, ", "density control split"}},
-          {train(1, options + " --random 50"), 0, {"!stereo", " random points", "density control mcmc"}},
-          {train(1, options + " --refine-poses"), 0, {"!stereo", " random points", "density control mcmc"}}});
-}
-
-TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
-    const std::string whole = scene_of(1, options), saving = options + " --checkpoint-every 7";
+           {" points by stereo; stereo found ", " in 4 views, ", "density control split"}}});
+    const std::string whole = contents(at("scene.ply"));
     EXPECT_TRUE(scene_of(2, options) == whole) << "threads";
     EXPECT_TRUE(scene_of(1, saving) == whole);
     EXPECT_TRUE(scene_of(1, saving + " --resume @scene.ply.checkpoint") == whole);
@@ -102,7 +86,16 @@ TEST_F(StereoStart, IsTheSameOnAnyNumberOfRanksAndAfterAResumption) {
 
 #ifdef DISTWAR_SIMT
 
-TEST_F(Gpus, BadDataIsSaidOnce) {
+// An environment that cannot be, and bad data, which one message tells.
+TEST_F(Gpus, WhatCannotBeginIsRefused) {
+    setenv("RANK", "2", 1);
+    setenv("WORLD_SIZE", "2", 1);
+    refuses({{train(0), 2, "RANK=2 in the environment: must be a number from 0 to 1"}});
+    setenv("RANK", "1", 1);
+    setenv("MASTER_ADDR", "localhost", 1);
+    refuses(
+        {{train(2), 2, "--gpus starts ranks of its own, and this is one of 2 that a launcher has started"}});
+    for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
     fs::remove_all(at("data"));
     const outcome got = dsplat(train(2));
     EXPECT_EQ(got.code, 1);
@@ -113,145 +106,119 @@ TEST_F(Gpus, BadDataIsSaidOnce) {
 
 class GpuTraining : public OnGpus {
   protected:
-    struct row {
-        std::string options;
-        int gpus, then; // ranks that save, and that go on
-        int every;      // iterations between checkpoints
-        std::vector<int> others;
-        bool processes;
-    };
-    // As on one GPU, with a checkpoint that another number of ranks goes on from.
-    void expect_the_same(const row &r) const {
-        const std::string whole = scene_of(1, r.options);
-        ASSERT_GT(whole.size(), 150 * 248u) << "it has not grown from 130 rows of 248 bytes: " << r.options;
-        for (const int gpus : r.others) EXPECT_TRUE(scene_of(gpus, r.options) == whole) << gpus << r.options;
-        if (r.processes) {
-            EXPECT_TRUE(scene_of(2, r.options + " --nccl " FAKE_NCCL) == whole) << "2 processes" << r.options;
-        }
-        const std::string saving = r.options + " --checkpoint-every " + std::to_string(r.every);
-        EXPECT_TRUE(scene_of(r.gpus, saving) == whole) << "it saves" << r.options;
+    // As on one GPU: with each number of ranks, of which the first saves a checkpoint and the second goes on from it.
+    void expect_the_same(const std::string &options, const std::vector<int> &ranks, bool grows = true) const {
+        const std::string whole = scene_of(1, options), saving = options + " --checkpoint-every 7";
+        ASSERT_EQ(whole.size() > 150 * 248u, grows) << "from 130 rows of 248 bytes: " << options;
+        EXPECT_TRUE(scene_of(ranks[0], saving) == whole) << "it saves" << options;
         ASSERT_TRUE(fs::exists(checkpoint()));
         for (const auto &file : fs::directory_iterator(folder))
             EXPECT_NE(file.path().filename().string().find("scene.ply.checkpoint."), 0u)
                 << "one file: " << file.path();
-        EXPECT_TRUE(scene_of(r.then, saving + " --resume @scene.ply.checkpoint") == whole)
-            << r.gpus << " then " << r.then << r.options;
+        EXPECT_TRUE(scene_of(ranks[1], saving + " --resume @scene.ply.checkpoint") == whole)
+            << ranks[0] << " then " << ranks[1] << options;
         fs::remove(checkpoint());
+        for (size_t i = 2; i < ranks.size(); i++)
+            EXPECT_TRUE(scene_of(ranks[i], options) == whole) << ranks[i] << options;
     }
 };
 
 TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
-    const row rows[] = {{growing + " --batch 1", 2, 3, 7, {4}, true},
-                        {splitting + " --batch 1", 3, 1, 7, {2}, false},
-                        {splitting + " --batch 3", 4, 2, 5, {3}, true},
-                        {growing + " --batch 3", 1, 4, 5, {2, 3}, false}};
-    for (const row &r : rows) expect_the_same(r);
+    const std::string processes = " --nccl " FAKE_NCCL;
+    for (const std::string &options : {growing + " --batch 1", splitting + " --batch 3"})
+        EXPECT_TRUE(scene_of(2, options + processes) == scene_of(1, options)) << options;
+    expect_the_same(growing + " --batch 1", {2, 3, 4});
+    expect_the_same(splitting + " --batch 1", {3, 1, 2});
+    expect_the_same(splitting + " --batch 3", {4, 2, 3});
+    expect_the_same(growing + " --batch 3", {1, 4, 2, 3});
 }
 
-// Every option that adds to the loss or to what is trained.
+// Every density control, and every option that adds to the loss or to what is trained.
 TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
     const std::string rare = " --density mcmc --retire 0.5 --schedule "
                              "from=1,until=9,every=4,average=1,retire=4,dropout=0.3 --batch 1",
                       drawn = " --random-background --batch 2";
-    const row rows[] = {{splitting + " --random-background --batch 3", 3, 4, 5, {2}, false},
-                        {splitting + rare, 3, 4, 5, {2}, false},
-                        {growing + retiring + drawn, 2, 3, 5, {}, false},
-                        {splitting + retiring + drawn, 3, 2, 5, {}, false}};
-    for (const row &r : rows) expect_the_same(r);
+    expect_the_same(splitting + " --random-background --batch 3", {3, 4, 2});
+    expect_the_same(splitting + rare, {3, 4, 2});
+    expect_the_same(growing + retiring + drawn, {2, 3});
+    expect_the_same(splitting + retiring + drawn, {3, 2});
     for (const std::string &way : {growing, splitting})
         EXPECT_FALSE(scene_of(1, way + drawn) == scene_of(1, way + drawn + retiring)) << "nothing retires";
     EXPECT_FALSE(scene_of(1, growing + drawn) == scene_of(1, growing + " --batch 2")) << "one background";
+    for (int kind = 0; kind < DENSITY_KINDS; kind++)
+        if (kind != DENSITY_ADAPTIVE) // refused
+            expect_the_same(growth + " --batch 3 --density " + density_method_of(kind)->name, {2, 1},
+                            kind != DENSITY_NONE);
+    // What is chosen is the same without --gpus, but for the order of sums.
+    const std::string chosen = "--schedule from=1,every=4";
+    EXPECT_EQ(scene_of(2, chosen).size(), scene_of(1, chosen).size());
 }
 
 // Rank 0's clock counts for all.
 TEST_F(GpuTraining, KeepToABudget) {
     const outcome got = done("train @data -o @scene.ply --gpus 2 --budget 2s --sh-degree 0");
-    double seconds = 0;
-    int iterations = 0;
-    const size_t line = got.out.find("training ");
-    ASSERT_NE(line, std::string::npos) << got.out;
-    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %d iterations in %lf s", &iterations, &seconds), 2);
-    EXPECT_EQ(occurrences(got.out, "few iterations: under 400 give blur"), size_t(iterations < 400)) << got.out;
+    const bool few = number_after(got.out, "training ") < 400;
+    EXPECT_EQ(occurrences(got.out, "few iterations: under 400 give blur"), size_t(few)) << got.out;
 #ifdef DISTWAR_SANITIZE // a step takes long
-    EXPECT_NEAR(seconds, 2, 1);
+    const double late = 1;
 #else
-    EXPECT_NEAR(seconds, 2, 0.5);
+    const double late = 0.5;
 #endif
+    EXPECT_NEAR(number_after(got.out, " iterations in "), 2, late) << got.out;
 }
 
 // Pictures of two sizes, the smaller made as large as the larger, and at first a quarter or half as large.
 TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
+    const auto expect_the_scene_of_one = [&](const std::string &options) {
+        const std::string scene = scene_of(1, options);
+        for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, options) == scene) << gpus << options;
+        return scene;
+    };
     write_two_sizes(at("data"));
-    for (const char *batch : {" --batch 1", " --batch 3"}) {
-        const std::string first = scene_of(1, splitting + batch);
-        for (const int gpus : {2, 3})
-            EXPECT_TRUE(scene_of(gpus, splitting + batch) == first) << gpus << batch;
-    }
+    for (const char *batch : {" --batch 1", " --batch 3"}) expect_the_scene_of_one(splitting + batch);
     fs::remove_all(at("data"));
     done("generate @data --views 4 --test-views 1 --size 128 --gaussians 1000");
     const std::string small = "--iterations 8 --sh-degree 0 --random 200 --reproducible --resolutions ";
-    const std::string first = scene_of(1, small + "2:50:2");
-    EXPECT_FALSE(first == scene_of(1, small + "none"));
-    for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, small + "2:50:2") == first) << gpus;
-}
-
-// None must be one that does nothing on ranks.
-TEST_F(GpuTraining, EveryDensityControlIsTheSame) {
-    const size_t least = scene_of(1, growth + " --density none").size();
-    for (int kind = 0; kind < DENSITY_KINDS; kind++) {
-        if (kind == DENSITY_ADAPTIVE) continue; // refused
-        const std::string options = growth + " --batch 3 --density " + density_method_of(kind)->name;
-        const std::string scene = scene_of(2, options);
-        EXPECT_TRUE(scene_of(1, options) == scene) << options;
-        EXPECT_EQ(scene.size() != least, kind != DENSITY_NONE) << options << " adds or removes some";
-    }
-    // What is chosen is the same without --gpus, but for the order of sums.
-    const size_t chosen = scene_of(2, "--schedule from=1,every=4").size();
-    EXPECT_EQ(scene_of(1, "--schedule from=1,every=4").size(), chosen);
+    EXPECT_FALSE(expect_the_scene_of_one(small + "2:50:2") == scene_of(1, small + "none"));
 }
 
 class MemoryOfGpus : public OnGpus {
   protected:
-    // The options with memory for one photograph: too little is refused with a number of MB, to which `more` are added.
-    std::string little(int gpus, const std::string &options, double *least) const {
+    // The MB that training takes with memory for one photograph, as the refusal of too few says, and a little more.
+    double least(int gpus, const std::string &options) const {
         const outcome refused = dsplat(train(gpus, options + " --memory 0.001"));
-        *least = NAN;
-        const size_t text = refused.err.find(" take ");
+        const double megabytes = number_after(refused.err, " take ");
         EXPECT_EQ(refused.code, 1) << refused.err;
-        if (text != std::string::npos) sscanf(refused.err.c_str() + text, " take %lf MB", least);
-        EXPECT_GT(*least, 0) << refused.err;
-        *least += 0.004;
-        return options + " --memory " + std::to_string(*least);
+        EXPECT_GT(megabytes, 0) << refused.err;
+        return megabytes + 0.004;
     }
-    // A run on a GPU that has so many MB.
-    outcome with_megabytes(double megabytes, int gpus, const std::string &options) const {
+    // A run that may take the least, on a GPU that has so many MB.
+    outcome with_megabytes(double megabytes, double its_least, const std::string &options) const {
         setenv("SIMT_MEMORY", std::to_string(megabytes).c_str(), 1);
-        const outcome got = dsplat(train(gpus, options));
+        const outcome got = dsplat(train(1, options + " --memory " + std::to_string(its_least)));
         unsetenv("SIMT_MEMORY");
         return got;
     }
-    double least = 0;
 };
 
 // Photographs that come and go, also where a GPU has no more memory than training may take.
 TEST_F(MemoryOfGpus, IsNoMoreThanTrainingMayTake) {
     for (const char *batch : {" --batch 1", " --batch 3"}) {
-        const std::string whole = scene_of(1, splitting + batch),
-                          options = little(1, splitting + batch, &least);
-        EXPECT_EQ(with_megabytes(least, 1, options).code, 0);
+        const std::string options = splitting + batch, whole = scene_of(1, options),
+                          larger = options + " --random 3000 --max-gaussians 4000",
+                          shared = " --memory " + std::to_string(least(2, options));
+        const double small = least(1, options), large = least(1, larger);
+        EXPECT_EQ(with_megabytes(small, small, options).code, 0);
         EXPECT_TRUE(contents(at("scene.ply")) == whole);
-        EXPECT_TRUE(scene_of(2, little(2, splitting + batch, &least)) == whole) << "ranks share this GPU";
+        EXPECT_TRUE(scene_of(2, options + shared) == whole) << "ranks share this GPU";
         // The number is what training takes: seven tenths of it do not suffice.
-        const std::string larger =
-            little(1, splitting + batch + " --random 3000 --max-gaussians 4000", &least);
-        const outcome fits = with_megabytes(least, 1, larger);
-        EXPECT_EQ(fits.code, 0) << least << fits.err;
-        EXPECT_EQ(with_megabytes(0.7 * least, 1, larger).code, 1) << least;
+        const outcome fits = with_megabytes(large, large, larger);
+        EXPECT_EQ(fits.code, 0) << large << fits.err;
+        EXPECT_EQ(with_megabytes(0.7 * large, large, larger).code, 1) << large;
     }
-    const outcome full = with_megabytes(0.15, 1, splitting);
-    EXPECT_EQ(full.code, 1);
-    EXPECT_CONTAINS(full.err, "bytes left");
-    EXPECT_CONTAINS(full.out, "MB that are free: --max-gaussians ");
+    setenv("SIMT_MEMORY", "0.15", 1);
+    says({{train(1, splitting), 1, {"bytes left", "MB that are free: --max-gaussians "}}});
+    unsetenv("SIMT_MEMORY");
 }
 
 // 60 photographs of 30 kB, on a GPU that has 1 MB for them.
@@ -260,10 +227,9 @@ TEST_F(MemoryOfGpus, PhotographsAreUploadedByStepsWhereItDoesNotHoldAll) {
     done("generate @data --views 60 --test-views 1 --size 100 --gaussians 1000");
     const std::string options = "--random 100 --max-gaussians 100 --density none --batch 1 --reproducible",
                       scene = scene_of(1, options);
-    little(1, options, &least);
-    const outcome by_steps = with_megabytes(least + 1, 1, options);
-    ASSERT_EQ(by_steps.code, 0) << by_steps.err;
-    EXPECT_CONTAINS(by_steps.out, "photographs are uploaded when a step needs them");
+    setenv("SIMT_MEMORY", std::to_string(least(1, options) + 1).c_str(), 1);
+    says({{train(1, options), 0, {"photographs are uploaded when a step needs them"}}});
+    unsetenv("SIMT_MEMORY");
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
 }
 
@@ -314,20 +280,21 @@ TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
         const std::string line = got.out.substr(place, got.out.find('\n', place) - place);
         if (first.empty()) first = line;
         EXPECT_EQ(line, first);
-        const outcome eval = done("eval @scene.ply --cameras @data --holdout 2");
-        std::istringstream mean(eval.out.substr(eval.out.find("mean")));
+        const std::string eval = done("eval @scene.ply --cameras @data --holdout 2").out;
+        std::istringstream mean(eval.substr(eval.find("mean")));
         std::string word, psnr, ssim;
         mean >> word >> psnr >> ssim;
         EXPECT_EQ(line, "held out   PSNR " + psnr + " dB, SSIM " + ssim);
         const std::string log = contents(at("log"));
-        const std::pair<const char *, size_t> events[] = {{"start", 1},
-                                                          {"step", 4},       // after each of 3 views
-                                                          {"evaluation", 2}, // after 6 and 12
-                                                          {"checkpoint", 2},
-                                                          {"end", 1}};
+        const std::map<std::string, size_t> events = {// evaluations after 6 and 12, steps of 3 views
+                                                      {"start", 1},
+                                                      {"step", 4},
+                                                      {"evaluation", 2},
+                                                      {"checkpoint", 2},
+                                                      {"end", 1}};
         for (const auto &[event, times] : events)
-            EXPECT_EQ(occurrences(log, "\"event\": \""s + event), times) << event << log;
-        EXPECT_NE(contents(at("report") / "index.html").find("worst: "), std::string::npos);
+            EXPECT_EQ(occurrences(log, "\"event\": \"" + event), times) << event << log;
+        EXPECT_CONTAINS(contents(at("report") / "index.html"), "worst: ");
         EXPECT_TRUE(fs::exists(at("cameras")));
     }
 }
@@ -352,12 +319,6 @@ class WholeScenes : public OnGpus {
         memcpy(values.data(), file.data() + begin, values.size() * sizeof(float));
         return values;
     }
-    static double last_loss(const outcome &of) {
-        double loss = NAN;
-        const size_t line = of.out.find("loss ");
-        if (line != std::string::npos) sscanf(of.out.c_str() + line, "loss %*f -> %lf", &loss);
-        return loss;
-    }
     static double difference(const std::vector<float> &a, const std::vector<float> &b) {
         double sum = 0, all = 0;
         for (size_t i = 0; i < a.size() && a.size() == b.size(); i++)
@@ -370,10 +331,10 @@ class WholeScenes : public OnGpus {
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     const std::string options = "--random 130 --density none --batch 3",
                       saving = options + " --checkpoint-every 5";
-    const double loss = last_loss(trained(1, options));
+    const double loss = change(trained(1, options).out, "loss")[1];
     const std::vector<float> one = values_of_scene();
     const auto expect_the_same = [&](int gpus, const std::string &more) {
-        EXPECT_NEAR(last_loss(trained(gpus, more)), loss, 1e-4) << gpus << more;
+        EXPECT_NEAR(change(trained(gpus, more).out, "loss")[1], loss, 1e-4) << gpus << more;
         EXPECT_LT(difference(one, values_of_scene()), small_difference) << gpus << more;
     };
     expect_the_same(3, options);
@@ -388,15 +349,11 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     trained(1, options + " --seed 8");
     EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
     // Fewer views than ranks, or the same bytes: each rank has a part.
-    for (const char *more : {"--random 130 --batch 1", "--random 130 --batch 3 --reproducible"}) {
+    for (const char *more : {"--random 130 --batch 1", "--random 130 --batch 3 --reproducible"})
         says(
             {{train(2, more), 0, {"!whole scene", "few Gaussians for several GPUs: one GPU may be faster"}}});
-    }
-}
-
-TEST_F(WholeScenes, AreShortUnder2500ViewsOfEachGpu) {
     training_settings settings = {};
-    settings.iterations = 4999;
+    settings.iterations = 4999; // short: under 2500 views of each GPU
     EXPECT_STREQ(whole_way.few(&settings, 2), "short for several GPUs");
     settings.iterations = 5000;
     EXPECT_EQ(whole_way.few(&settings, 2), nullptr);
@@ -409,11 +366,11 @@ TEST_F(WholeScenes, GrowAndRetireAlike) {
     for (const auto &[way, apart] : ways) {
         const std::string options =
             "--max-gaussians 200 --random 130 --batch 3 --random-background --density " + way + retiring;
-        const double loss = last_loss(trained(1, options));
-        const size_t values = values_of_scene().size();
+        const double loss = change(trained(1, options).out, "loss")[1];
+        const double values = double(values_of_scene().size());
         for (const int gpus : {2, 3}) {
-            EXPECT_NEAR(last_loss(trained(gpus, options)), loss, apart * loss) << gpus;
-            EXPECT_NEAR(double(values_of_scene().size()), double(values), 0.05 * double(values)) << gpus;
+            EXPECT_NEAR(change(trained(gpus, options).out, "loss")[1], loss, apart * loss) << gpus;
+            EXPECT_NEAR(double(values_of_scene().size()), values, 0.05 * values) << gpus;
         }
     }
 }
@@ -467,43 +424,26 @@ TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
     }
 }
 
-TEST_F(Hosts, OtherOptionsAreRefused) {
-    for (const int r : {0, 1}) start(r, 2, train(0, "--sh-degree " + std::to_string(1 + r)));
-    for (const int r : {0, 1}) {
-        const outcome got = end_of(r);
-        EXPECT_EQ(got.code, 1);
-        EXPECT_EQ(got.err,
-                  "dsplat: rank 1: was started with other arguments than rank 0, or is another version\n");
-    }
-}
-
-TEST_F(Hosts, OtherDataAreRefused) {
+TEST_F(Hosts, OtherOptionsOrDataAreRefused) {
+    const std::string data = "has other data than rank 0: the number, names or sizes of views, or the number "
+                             "of points or Gaussians\n",
+                      options = "was started with other arguments than rank 0, or is another version\n";
     const fs::path home = fs::current_path();
-    for (const int r : {0, 1}) {
-        write_colmap(file("host", r) / "data", 30 + r);
-        fs::current_path(file("host", r));
-        start(r, 2, "train data -o @scene.ply --iterations 12"); // data: of each host's own
+    for (const bool of_data : {false, true}) {
+        for (const int r : {0, 1}) {
+            write_colmap(file("host", r) / "data", 30 + of_data * r);
+            fs::current_path(file("host", r)); // data: of each host's own
+            start(r, 2,
+                  "train data -o @scene.ply --iterations 12 --sh-degree " +
+                      std::to_string(of_data ? 1 : 1 + r));
+        }
+        fs::current_path(home);
+        const outcome other = end_of(1), first = end_of(0);
+        EXPECT_EQ(other.code, 1);
+        EXPECT_EQ(other.err, "dsplat: rank 1: " + (of_data ? data : options));
+        EXPECT_EQ(first.code, 1);
+        EXPECT_EQ(first.err.find(of_data ? "dsplat: rank 0: " : other.err), 0u) << first.err;
     }
-    fs::current_path(home);
-    const outcome other = end_of(1), first = end_of(0);
-    EXPECT_EQ(other.code, 1);
-    EXPECT_EQ(
-        other.err,
-        "dsplat: rank 1: has other data than rank 0: the number, names or sizes of views, or the number "
-        "of points or Gaussians\n");
-    EXPECT_EQ(first.code, 1);
-    EXPECT_EQ(first.err.find("dsplat: rank 0: "), 0u) << first.err;
-}
-
-TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
-    setenv("RANK", "2", 1);
-    setenv("WORLD_SIZE", "2", 1);
-    refuses({{train(0), 2, "RANK=2 in the environment: must be a number from 0 to 1"}});
-    setenv("RANK", "1", 1);
-    setenv("MASTER_ADDR", "localhost", 1);
-    refuses(
-        {{train(2), 2, "--gpus starts ranks of its own, and this is one of 2 that a launcher has started"}});
-    for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
 }
 
 #endif

@@ -10,6 +10,27 @@
 #include <memory>
 #include <zlib.h>
 
+// Values as trained scenes have them, one behind another in front of a camera at the origin.
+inline host_scene random_scene(int64_t count, int degree, unsigned seed) {
+    host_scene scene(count, degree);
+    std::mt19937 random(seed);
+    const auto uniform = [&](double least, double most) {
+        return float(least + (most - least) * (double(random()) / 4294967296.0));
+    };
+    const int64_t coefficients = (degree + 1) * (degree + 1);
+    for (int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < 3; k++) {
+            scene.mean[3 * i + k] = uniform(-2, 2) + (k == 2 ? 5 : 0);
+            scene.log_scale[3 * i + k] = uniform(-6, -2);
+        }
+        for (int k = 0; k < 4; k++) scene.quaternion[4 * i + k] = uniform(-2, 2);
+        scene.opacity_logit[i] = uniform(-4, 4);
+        for (int64_t k = 0; k < 3 * coefficients; k++)
+            scene.sh[3 * coefficients * i + k] = k < 3 ? uniform(-1.7, 1.7) : uniform(-0.2, 0.2);
+    }
+    return scene;
+}
+
 inline std::string from_base64(const std::string &text) {
     std::string bytes;
     uint32_t group = 0;

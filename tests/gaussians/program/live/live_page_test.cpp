@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // dsplat train --view: training goes on whatever clients do, but for the page's buttons. dsplat view: the page follows the
 // file.
+#include "live/exported_page.h"
 #include "live/page_client.h"
-#include "json_value.h"
 #include "live/live_page.h"
-#include "camera.h"
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -32,16 +31,13 @@ struct shown_scene {
 };
 
 // A training whose steps do nothing for a millisecond.
-struct LivePage : testing::Test {
+struct LivePage : testing::Test, page_address {
     training_state state = {};
     training_report report = {};
     run_record record = {};
     ranks *group = ranks_alone_open();
-    page_view view = {};
-    gs_camera camera = camera_with_view_angle(16, 12, 0.8);
+    std::unique_ptr<one_view_page> shown;
     live_page *page = nullptr;
-    std::string path; // /TOKEN/
-    uint16_t port = 0;
     volatile sig_atomic_t end = 0;
     // The thread that trains, and what it tells:
     std::thread thread;
@@ -51,57 +47,41 @@ struct LivePage : testing::Test {
     std::atomic<double> watched{0}; // seconds in the observer
     std::atomic<int> copies{0};
 
-    void open(int64_t count, int64_t most, double patience) {
+    void train(int64_t count, int64_t most, double patience) {
         fault why;
-        const host_scene host(count, 3);
-        std::mt19937 random(1);
-        const auto unit = [&] { return float(random()) / 4294967296.0f; };
-        for (int64_t i = 0; i < 48 * count; i++) host.sh[i] = unit() - 0.5f;
-        for (int64_t i = 0; i < count; i++) {
-            for (int k = 0; k < 3; k++) {
-                host.mean[3 * i + k] = unit() - 0.5f + (k == 2 ? 3.0f : 0);
-                host.log_scale[3 * i + k] = -4;
-            }
-            host.quaternion[4 * i] = 1;
-        }
+        const host_scene host = random_scene(count, 3, 1);
         training_state_open(&state, group, &host);
-        view.name = "view";
-        view.camera = camera;
+        shown = std::make_unique<one_view_page>(host, "title");
         live_page_options options = {};
         options.listen = "127.0.0.1:0";
-        options.content.title = "title";
-        options.content.view_count = 1;
-        options.content.views = &view;
+        options.content = shown->content;
+        options.content.scene = nullptr, options.content.total = 0;
         options.training = true;
         options.most = most;
         options.patience = patience;
         page = live_page_start(&options, &why);
         ASSERT_NE(page, nullptr) << why.text;
-        const std::string url = page_server_url(live_page_server(page));
-        port = page_server_port(live_page_server(page));
-        path = url.substr(url.find('/', 8));
+        static_cast<page_address &>(*this) = page_address(page_server_url(live_page_server(page)));
         report.first_iteration = 1;
-    }
-    void train() {
         thread = std::thread([this] {
-            fault why;
-            while (!over) {
-                const double began = now();
-                report.iterations = ++state.place.views;
-                run_point point = {};
-                point.iteration = report.iterations;
-                point.loss = 0.5;
-                EXPECT_TRUE(run_record_add(&record, &point, &why));
-                if (live_page_wants(page)) {
-                    EXPECT_TRUE(live_page_observe(page, &state, &report, &record, &end, &why)) << why.text;
-                    copies++;
-                    watched = watched + now() - began;
-                }
-                slowest = std::max(double(slowest), now() - began);
-                steps++;
-                usleep(1000);
-            }
+            while (!over) step();
         });
+    }
+    void step() {
+        fault why;
+        const double began = now();
+        run_point point = {};
+        point.iteration = report.iterations = ++state.place.views;
+        point.loss = 0.5;
+        EXPECT_TRUE(run_record_add(&record, &point, &why));
+        if (live_page_wants(page)) {
+            EXPECT_TRUE(live_page_observe(page, &state, &report, &record, &end, &why)) << why.text;
+            copies++;
+            watched = watched + now() - began;
+        }
+        slowest = std::max(double(slowest), now() - began);
+        steps++;
+        usleep(1000);
     }
     void stop() {
         over = true;
@@ -115,24 +95,13 @@ struct LivePage : testing::Test {
         ranks_alone_close(group);
         run_record_close(&record);
     }
-    answer_of ask(const char *name, const char *method = "GET") const {
-        return answer_of(port, method, path + name);
-    }
     json status() const { return json(ask("status").body); }
-    // Until it holds, but for 20 s or so; ten times a second, which SERVER_REQUESTS allows.
-    template <typename Condition>
-    bool soon(Condition condition, double patience = 20) const {
-        for (const double start = now(); now() < start + patience; usleep(100000))
-            if (condition()) return true;
-        return false;
-    }
     bool has_scene(double version) const {
         return soon([&] { return status()["version"].number() >= version; });
     }
     // Trains, and a browser asks, until it has a scene.
     void show(int64_t count, int64_t most, double patience) {
-        open(count, most, patience);
-        train();
+        train(count, most, patience);
         EXPECT_TRUE(has_scene(1));
     }
     bool goes_on() const {
@@ -148,18 +117,16 @@ struct LivePage : testing::Test {
 };
 
 TEST_F(LivePage, CopiesNothingWhileNobodyLooks) {
-    open(50, 1000, 60);
+    train(50, 1000, 60);
     EXPECT_EQ(ask("").status, "200"); // the page alone asks for nothing
     EXPECT_CONTAINS(ask("").body, "\"live\": true");
-    train();
     EXPECT_TRUE(goes_on());
     EXPECT_EQ(copies, 0);
     EXPECT_EQ(ask("scene").status, "404");
 }
 
 TEST_F(LivePage, GivesTheSceneToWhoAsks) {
-    open(50, 1000, 60);
-    train();
+    train(50, 1000, 60);
     EXPECT_TRUE(goes_on()); // a curve has two points
     EXPECT_TRUE(has_scene(1));
     const answer_of answer = ask("scene");
@@ -188,19 +155,18 @@ TEST_F(LivePage, ThinsAndRests) {
 }
 
 TEST_F(LivePage, PausesStepsAndGoesOn) {
-    open(50, 1000, 60);
-    train();
+    train(50, 1000, 60);
     EXPECT_EQ(ask("pause").status, "404"); // GET changes nothing
     EXPECT_EQ(ask("pause", "POST").status, "200");
     EXPECT_TRUE(soon([&] { return status()["paused"].is(true); }));
     usleep(200000);
-    const int64_t at = steps;
-    EXPECT_EQ(status()["iteration"].number(), double(at + 1)); // it waits in the observer
-    EXPECT_TRUE(has_scene(1));                                 // the page has the scene as it is
+    const int64_t waits = steps;
+    EXPECT_EQ(status()["iteration"].number(), double(waits + 1)); // it waits in the observer
+    EXPECT_TRUE(has_scene(1));                                    // the page has the scene as it is
     EXPECT_EQ(ask("step", "POST").status, "200");
-    EXPECT_TRUE(soon([&] { return steps == at + 1; }));
+    EXPECT_TRUE(soon([&] { return steps == waits + 1; }));
     usleep(200000);
-    EXPECT_EQ(steps, at + 1);
+    EXPECT_EQ(steps, waits + 1);
     EXPECT_EQ(ask("resume", "POST").status, "200");
     EXPECT_TRUE(goes_on());
     EXPECT_TRUE(status()["paused"].is(false));
@@ -258,13 +224,13 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     write_colmap(at("data"), 20);
     const viewed_training training(folder,
                                    {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
-    EXPECT_TRUE(in_a_minute([&] {
-        const answer_of answer = training.ask("GET", "status");
+    EXPECT_TRUE(soon([&] {
+        const answer_of answer = training.ask("status");
         return answer.status == "200" && json(answer.body)["version"].number() >= 1;
     }));
-    const shown_scene scene(training.ask("GET", "scene").body);
+    const shown_scene scene(training.ask("scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 20);
-    const json facts(training.ask("POST", "stop").body);
+    const json facts(training.ask("stop", "POST").body);
     EXPECT_EQ(facts["iterations"].number(), 1000000);
     EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));
     EXPECT_TRUE(fs::exists(at("scene.ply")));
@@ -277,21 +243,21 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
 TEST_F(Program, AViewFollowsItsFile) {
     write_scene(at("scene.ply"), 5, 0, 0, 3);
     const viewed_training view(folder, {"view", at("scene.ply"), "--listen", "127.0.0.1:0"});
-    const auto count = [&] { return shown_scene(view.ask("GET", "scene").body).facts["count"].number(); };
+    const auto count = [&] { return shown_scene(view.ask("scene").body).facts["count"].number(); };
     const auto follows = [&](double expected) {
-        const auto version = [&] { return json(view.ask("GET", "status").body)["version"].number(); };
-        return in_a_minute([&] { return version() >= expected; }) && version() == expected;
+        const auto version = [&] { return json(view.ask("status").body)["version"].number(); };
+        return soon([&] { return version() >= expected; }) && version() == expected;
     };
     EXPECT_TRUE(follows(1));
     EXPECT_EQ(count(), 5);
-    const answer_of page = view.ask("GET", "");
+    const answer_of page = view.ask("");
     EXPECT_EQ(page.status, "200");
     EXPECT_CONTAINS(page.body, "\"title\": \"scene.ply\"");
     EXPECT_CONTAINS(contents(at("out")), "Control-C ends it.");
-    EXPECT_FALSE(json(view.ask("GET", "status").body).has("iteration"));
-    EXPECT_EQ(view.ask("POST", "stop").status, "404"); // nothing is trained
+    EXPECT_FALSE(json(view.ask("status").body).has("iteration"));
+    EXPECT_EQ(view.ask("stop", "POST").status, "404"); // nothing is trained
     std::ofstream(at("scene.ply")) << "no scene";
-    EXPECT_TRUE(in_a_minute([&] { return !contents(at("err")).empty(); }));
+    EXPECT_TRUE(soon([&] { return !contents(at("err")).empty(); }));
     EXPECT_CONTAINS(contents(at("err")), "the page keeps what it had");
     write_scene(at("scene.ply"), 7, 0, 0, 3);
     EXPECT_TRUE(follows(2));

@@ -59,10 +59,10 @@ TEST_F(PageInABrowser, ShowsATraining) {
     done("generate @data --views 3 --test-views 1 --gaussians 3000 --size " + std::to_string(size));
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
                                             "1000000", "--from", at("data/scene.ply"), "--density", "none"});
-    EXPECT_EQ(training.ask("POST", "pause").status, "200");
-    EXPECT_TRUE(in_a_minute([&] { return training.ask("GET", "scene").status == "200"; })); // a slow step
+    EXPECT_EQ(training.ask("pause", "POST").status, "200");
+    EXPECT_TRUE(soon([&] { return training.ask("scene").status == "200"; })); // a slow step
     photograph(training.url, "screen.png");
-    EXPECT_EQ(training.ask("POST", "stop").status, "200");
+    EXPECT_EQ(training.ask("stop", "POST").status, "200");
     EXPECT_EQ(training.wait(), 130);
     if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
     done("render @scene.ply -o @trained.png --cameras @data --view " + std::to_string(view + 1));

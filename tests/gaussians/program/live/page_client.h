@@ -59,43 +59,53 @@ struct answer_of {
     }
 };
 
+// Until it holds, but for so long; ten times a second, which SERVER_REQUESTS allows.
 template <typename Condition>
-bool in_a_minute(Condition holds) {
-    for (int i = 0; i < 600; i++, usleep(100000))
+bool soon(Condition holds, int seconds = 60) {
+    for (int i = 0; i < 10 * seconds; i++, usleep(100000))
         if (holds()) return true;
     return false;
 }
 
-// A `dsplat train --view` or `dsplat view` that runs, and its page's address.
-class viewed_training {
-    fs::path out, err;
-    pid_t child;
-    std::string path;
+// A page that is served.
+struct page_address {
+    std::string url, path; // of the path: /TOKEN/
     uint16_t port = 0;
 
-  public:
-    std::string url;
+    page_address() = default;
+    explicit page_address(const std::string &its_url) : url(its_url) {
+        char *end = nullptr;
+        EXPECT_EQ(url.rfind("http://127.0.0.1:", 0), 0u) << url;
+        port = uint16_t(strtol(url.c_str() + strlen("http://127.0.0.1:"), &end, 10));
+        path = end;
+    }
+    answer_of ask(const std::string &name, const char *method = "GET") const {
+        return answer_of(port, method, path + name);
+    }
+};
 
+// A `dsplat train --view` or `dsplat view` that runs.
+class viewed_training : public page_address {
+    fs::path out, err;
+    pid_t child;
+
+  public:
     // Its output goes to the files out and err of the folder.
     viewed_training(const fs::path &folder, std::vector<std::string> arguments)
         : out(folder / "out"), err(folder / "err") {
         if (arguments[0] == "train") arguments.push_back("--view");
         arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
         child = started(arguments, out, err);
-        in_a_minute([this] {
-            const std::string text = contents(out);
-            const size_t from = text.find("http://127.0.0.1:"), to = text.find('\n', from);
-            if (from != std::string::npos && to != std::string::npos) url = text.substr(from, to - from);
-            return !url.empty();
-        });
-        EXPECT_NE(url, "") << contents(err);
-        if (url.empty()) return;
-        char *end;
-        port = uint16_t(strtol(url.c_str() + strlen("http://127.0.0.1:"), &end, 10));
-        path = end;
-    }
-    answer_of ask(const char *method, const std::string &name) const {
-        return answer_of(port, method, path + name);
+        std::string text;
+        size_t from = 0;
+        EXPECT_TRUE(soon([&] {
+            text = contents(out);
+            from = text.find("http://");
+            return from != std::string::npos && text.find('\n', from) != std::string::npos;
+        })) << contents(err);
+        if (from != std::string::npos)
+            static_cast<page_address &>(*this) =
+                page_address(text.substr(from, text.find('\n', from) - from));
     }
     void interrupt() const { kill(child, SIGINT); }
     int wait() const { return ended(child, out, err).code; }

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: MIT
-// dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it.
+// dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it; dsplat train
+// --report: the same page, with the curves and the held-out views of the run.
 #include "live/exported_page.h"
+#include "measure/maps.h"
 #include <set>
 
 namespace {
-
-// Values as trained scenes have them, one behind another in front of a camera at the origin.
-host_scene random_scene(int64_t count, int degree, unsigned seed) {
-    host_scene scene(count, degree);
-    std::mt19937 random(seed);
-    const auto uniform = [&](double least, double most) {
-        return float(least + (most - least) * (double(random()) / 4294967296.0));
-    };
-    const int64_t coefficients = (degree + 1) * (degree + 1);
-    for (int64_t i = 0; i < count; i++) {
-        for (int k = 0; k < 3; k++) {
-            scene.mean[3 * i + k] = uniform(-2, 2) + (k == 2 ? 5 : 0);
-            scene.log_scale[3 * i + k] = uniform(-6, -2);
-        }
-        for (int k = 0; k < 4; k++) scene.quaternion[4 * i + k] = uniform(-2, 2);
-        scene.opacity_logit[i] = uniform(-4, 4);
-        for (int64_t k = 0; k < 3 * coefficients; k++)
-            scene.sh[3 * coefficients * i + k] = k < 3 ? uniform(-1.7, 1.7) : uniform(-0.2, 0.2);
-    }
-    return scene;
-}
 
 // The Gaussian of the scene with the nearest mean.
 int64_t nearest(const gs_gaussians &scene, const shown_gaussian &shown) {
@@ -187,28 +168,134 @@ TEST_F(Page, HasAtMostItsBytes) {
     EXPECT_EQ(written.sh_degree, 3);
 }
 
-TEST_F(Page, RefusesBadInput) {
-    host_scene scene = random_scene(5, 0, 6);
-    scene.write(at("scene.ply"));
-    write_colmap(at("data"), 5);
-    const fs::path page = at("page.html");
-    std::ofstream(page) << "old";
-    const std::string to_page = "export @scene.ply -o @page.html --";
-    refuses({{"export @scene.ply", 2, "-o is missing"},
-             {"export @scene.ply -o @scene.ply", 2, "name one file"},
-             {to_page + "most 0", 2, "most"},
-             {"export @none.ply -o @page.html", 1, "none.ply"},
-             {"export @scene.ply -o @none/page.html", 1, "none/page.html: cannot write"},
-             {to_page + "cameras @none", 1, "none"},
-             {to_page + "background red", 1, "'red' is not a colour"},
-             {"export @scene.ply -o @data/images/photo1.png --cameras @data", 1, "photo1.png"}});
-    EXPECT_EQ(contents(page), "old");
-    {
-        const small_disk disk(20000); // less than the page without a scene
-        refuses({{"export @scene.ply -o @page.html", 1, "page.html"}});
+// ---- dsplat train --report
+
+class Report : public Program {
+  protected:
+    // A picture of the page, decoded.
+    std::unique_ptr<picture> shown(const json &uri) const {
+        const std::string text = uri.text(), head = "data:image/png;base64,";
+        EXPECT_EQ(text.rfind(head, 0), 0u) << text.substr(0, 40);
+        std::ofstream(at("decoded.png"), std::ios::binary) << from_base64(text.substr(head.size()));
+        return std::make_unique<picture>(at("decoded.png"));
     }
-    EXPECT_EQ(contents(page), "old");
-    EXPECT_EQ(files_in_folder(), 3u);
+    static void expect_equal(const image &a, const image &b) {
+        ASSERT_TRUE(a.width == b.width && a.height == b.height && a.channels == b.channels);
+        EXPECT_EQ(memcmp(a.pixels, b.pixels, size_t(a.channels * a.width * a.height)), 0);
+    }
+};
+
+TEST_F(Report, IsOnePageWithPicturesAndCurves) {
+    const char *const name = "da<t>a & \"more\"";
+    write_colmap(at(name), 30);
+    const outcome run = splat({"train", at(name), "-o", at("scene.ply"), "--iterations", "24", "--holdout",
+                               "2", "--eval-every", "8", "--report", at("report")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    const exported_page page(at("report/index.html"));
+    EXPECT_EQ(page.facts["title"].text(), name);
+    EXPECT_EQ(page.text.find(folder.string()), std::string::npos) << "where the sharer has it";
+    EXPECT_EQ(page.gaussians.size(), 30u);
+    EXPECT_EQ(page.facts["views"].size(), size_t(photos));
+    const json curves = page.facts["curves"], of = page.facts["run"];
+    ASSERT_EQ(curves.size(), 4u); // loss, PSNR, Gaussians, time of an iteration
+    EXPECT_EQ(curves.at(0)["series"].at(0)["y"].size(), 24u);
+    EXPECT_EQ(curves.at(1)["series"].at(0)["x"].size(), 3u); // evaluations at 8, 16, 24
+    EXPECT_EQ(curves.at(1)["series"].at(0)["x"].at(2).number(), 24);
+    EXPECT_EQ(curves.at(3)["title"].text(), "Time of an iteration, ms");
+    EXPECT_GT(curves.at(3)["series"].at(0)["y"].at(0).number(), 0);
+    EXPECT_EQ(of["iterations"].number(), 24);
+    EXPECT_EQ(of["views_per_step"].number(), 1);
+    EXPECT_EQ(of["gaussians"].number(), 30);
+    EXPECT_TRUE(of["held_out"].is(true));
+
+    // Three held-out views, from the worst to the best: rendered, photograph, error of each.
+    ASSERT_EQ(of["pictures"].size(), 3u);
+    double worst = 0, sum = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const json one = of["pictures"].at(i);
+        const auto rendered = shown(one["rendered"]), photo = shown(one["photograph"]);
+        const picture original(at(name) / "images" / one["name"].text());
+        EXPECT_EQ(one["width"].number(), photo_width);
+        expect_equal(*photo, original);
+        image errors;
+        fault why;
+        ASSERT_TRUE(map_errors(rendered.get(), &original, 1, &errors, &why)) << why.text;
+        expect_equal(*shown(one["error"]), errors);
+        image_close(&errors);
+        const double psnr = one["psnr"].number();
+        EXPECT_NEAR(psnr, image_psnr(rendered.get(), &original, nullptr), 1e-3);
+        EXPECT_GE(psnr, worst) << "not from the worst to the best";
+        worst = psnr;
+        sum += psnr;
+    }
+    EXPECT_NEAR(of["psnr"].number(), sum / 3, 1e-6);
+    EXPECT_NEAR(number_after(run.out, "PSNR "), sum / 3, 0.00501);
+}
+
+// Each title is the folder's name, also from within it, and of a name that ends with a slash.
+TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
+    write_colmap(at("data"), 20);
+    const fs::path home = fs::current_path();
+    fs::current_path(at("data") / "images");
+    for (const char *data : {"..", "@data/"}) {
+        done("train "s + data + " -o @scene.ply --iterations 3 --holdout 0 --report @report");
+        const exported_page page(at("report/index.html"));
+        EXPECT_EQ(page.facts["title"].text(), "data") << data;
+        EXPECT_TRUE(page.facts["run"]["held_out"].is(false));
+        EXPECT_EQ(page.facts["run"]["views"].number(), 5);
+        EXPECT_EQ(page.facts["run"]["pictures"].size(), 5u);
+    }
+    fs::current_path(home);
+}
+
+// Only if they are wider than PAGE_WIDEST.
+TEST_F(Report, LargePicturesAreShownSmaller) {
+    for (const auto &[size, expected] : {std::pair{424, 212}, {PAGE_WIDEST, PAGE_WIDEST}}) {
+        done("generate @data --views 2 --test-views 1 --gaussians 1000 --size " + std::to_string(size));
+        done("train @data -o @scene.ply --iterations 1 --from @data/scene.ply --report @report");
+        const json one = exported_page(at("report/index.html")).facts["run"]["pictures"].at(0);
+        EXPECT_EQ(one["width"].number(), size);
+        for (const char *kind : {"rendered", "photograph", "error"})
+            EXPECT_EQ(shown(one[kind])->width, expected) << kind;
+    }
+}
+
+// Three series of PSNR in one plot, without points that are not numbers.
+TEST_F(Report, DrawsWhatARecordHas) {
+    const host_scene scene(3, 0);
+    fault why;
+    run_record record = {};
+    for (int i = 1; i <= 1000; i++) {
+        run_point point = {};
+        point.event = run_event(i % 3);
+        point.iteration = i;
+        point.loss = i == 501 ? NAN : 1.0 / i;
+        point.mean = {double(i), 0};
+        point.training = {2.0 * i, 0};
+        ASSERT_TRUE(run_record_add(&record, &point, &why));
+    }
+    one_view_page page(scene, "made up");
+    page.content.record = &record;
+    page.write(at("page.html"));
+    const json curves = exported_page(at("page.html")).facts["curves"];
+    ASSERT_EQ(curves.size(), 4u); // loss, PSNR, Gaussians, time of an iteration
+    EXPECT_EQ(curves.at(0)["series"].at(0)["x"].at(0).number(), 3);
+    EXPECT_EQ(curves.at(0)["series"].at(0)["x"].size(), 332u);
+    const json psnr = curves.at(1)["series"];
+    ASSERT_EQ(psnr.size(), 3u);
+    const std::tuple<const char *, double, double> last[] = {// the last point of each
+                                                             {"training", 998, 1996},
+                                                             {"validation", 998, 998},
+                                                             {"held out", 1000, 1000}};
+    for (size_t i = 0; i < 3; i++) {
+        const auto &[name, x, y] = last[i];
+        const json one = psnr.at(i);
+        EXPECT_EQ(one["name"].text(), name);
+        EXPECT_EQ(one["x"].at(one["x"].size() - 1).number(), x);
+        EXPECT_EQ(one["y"].at(one["y"].size() - 1).number(), y);
+    }
+    run_record_close(&record);
 }
 
 } // namespace

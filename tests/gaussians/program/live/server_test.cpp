@@ -8,11 +8,9 @@ namespace {
 
 #ifdef DSPLAT_MICROHTTPD
 
-struct Server : testing::Test {
+struct Server : testing::Test, page_address {
     const std::string page = std::string(3000000, 'x') + "end";
     page_server *server = nullptr;
-    std::string path; // of the page: /TOKEN/
-    uint16_t port = 0;
 
     // Beside the page, "other" takes POST.
     static bool answer(void *context, const char *name, bool post, page_answer *out) {
@@ -27,10 +25,8 @@ struct Server : testing::Test {
         const page_site all = site();
         server = page_server_start(&all, "127.0.0.1:0", &why);
         ASSERT_NE(server, nullptr) << why.text;
-        port = page_server_port(server);
-        const std::string url = page_server_url(server), start = "http://127.0.0.1:" + std::to_string(port);
-        ASSERT_EQ(url.rfind(start, 0), 0u) << url;
-        path = url.substr(start.size());
+        static_cast<page_address &>(*this) = page_address(page_server_url(server));
+        EXPECT_EQ(port, page_server_port(server));
         ASSERT_EQ(path.size(), 34u);
     }
     void TearDown() override { page_server_stop(server); }
