@@ -76,12 +76,11 @@ static void read_three(uint32_t word, const float *bounds, float out[3]) {
 
 static void read_vertex(const uint32_t word[4], const float bounds[BOUNDS], gs_gaussians *g, int64_t i) {
     float *const sh = g->sh + i * GS_CHANNELS * coefficients(g->sh_degree);
-    double three[3], q[4];
+    double parts[3];
     read_three(word[0], bounds, g->mean + 3 * i);
     read_three(word[2], bounds + 6, g->log_scale + 3 * i);
-    for (int k = 0; k < 3; k++) three[k] = (part(word[1], 20 - 10 * k, 10) - 0.5) * sqrt(2);
-    quaternion_from_three((int)(word[1] >> 30), three, q);
-    for (int k = 0; k < 4; k++) g->quaternion[4 * i + k] = (float)q[k];
+    for (int k = 0; k < 3; k++) parts[k] = part(word[1], 20 - 10 * k, 10);
+    quaternion_from_parts((int)(word[1] >> 30), parts, g->quaternion + 4 * i);
     for (int k = 0; k < 3; k++) {
         const double least = bounds[12 + k],
                      color = least + part(word[3], 24 - 8 * k, 8) * (bounds[15 + k] - least);

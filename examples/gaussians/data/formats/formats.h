@@ -85,27 +85,23 @@ static inline uint8_t to_byte(double value) {
     return (uint8_t)lrint(fmin(fmax(value, 0), 255));
 }
 
-static inline double sigmoid(double x) {
-    return 1 / (1 + exp(-x));
-}
-
 // The logit of an opacity 0..255. 0 and 255, which have no finite one, stand for the middle of what is rounded to them.
 static inline float byte_logit(uint8_t opacity) {
     const double a = fmin(fmax(opacity, 0.25), 254.75) / 255;
     return (float)log(a / (1 - a));
 }
 
-// Values that a format cannot hold.
+// Values of a kind that .spz and .sog cannot hold.
+enum { CLAMPED_SCALES, CLAMPED_COLORS, CLAMPED_HARMONICS, CLAMPED };
 typedef struct clamped {
     int64_t count;
     double most; // how far one was moved
 } clamped;
-void say_clamped(const char *path, const char *suffix, const clamped *c,
-                 const char *what); // of a count of 0 nothing
-// One of a byte of .spz in what it stores.
-#define SCALE_STEP (1 / 16.0)
-#define COLOR_STEP (1 / 255.0 / 0.15)
-#define HARMONIC_STEP (1 / 128.0)
+// What a byte of .spz counts in, of each kind.
+extern const double clamped_steps[CLAMPED];
+// Notes that a value is so far outside, unless that is half a step or less.
+void clamped_note(clamped c[CLAMPED], int kind, double beyond);
+void clamped_say(const clamped c[CLAMPED], const char *path, const char *suffix); // one line for each kind
 
 // Scales q (w, x, y, z) to length 1; a quaternion of length 0 becomes the identity.
 void quaternion_unit(const float q[4], double unit[4]);
@@ -115,6 +111,40 @@ uint8_t opacity_byte(const gs_gaussians *g, int64_t i);
 // three others, in their order, are within +-sqrt(1/2). Returns the index of the largest.
 int quaternion_to_three(const double q[4], double three[3]);
 void quaternion_from_three(int largest, const double three[3], double q[4]);
+// The same of a Gaussian, from parts 0..1 of that range.
+void quaternion_from_parts(int largest, const double part[3], float q[4]);
+
+// ---- ZIP archives in memory (PKWARE's APPNOTE.TXT), of less than 4 GiB: not ZIP64, not encrypted, one part; zip.c
+
+// An archive that is read; its bytes stay the caller's.
+typedef struct zip_archive {
+    const char *path; // for messages
+    const uint8_t *bytes;
+    size_t size;
+    size_t directory, end; // bytes of the central directory
+    int entries;
+} zip_archive;
+
+bool zip_open(zip_archive *zip, const char *path, const uint8_t *bytes, size_t size, fault *why);
+// A file of the archive, stored or deflated, for the caller to free(). Fails if there is none of that name, if its
+// checksum is wrong, or if it has more than `most` bytes.
+bool zip_read(const zip_archive *zip, const char *name, size_t most, uint8_t **bytes, size_t *count,
+              fault *why);
+
+enum { ZIP_DIRECTORY = 1024 }; // bytes
+
+// An archive that is written, without compression.
+typedef struct zip_writer {
+    FILE *stream;
+    uint64_t at; // bytes written
+    uint16_t files;
+    size_t used; // of the directory
+    uint8_t directory[ZIP_DIRECTORY];
+} zip_writer;
+
+// Write errors stay in the stream. False: the archive has 4 GiB or more, or its directory is full.
+bool zip_put(zip_writer *zip, const char *name, const void *bytes, size_t count);
+void zip_end(zip_writer *zip);
 
 // ---- the formats
 

@@ -210,11 +210,20 @@ bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why) {
                 path, bytes, size);
 }
 
-void say_clamped(const char *path, const char *suffix, const clamped *c, const char *what) {
-    if (c->count > 0)
-        fprintf(stderr,
-                "dsplat: %s: %" PRId64 " %s are beyond what %s holds, by up to %.3g, and are clamped\n", path,
-                c->count, what, suffix, c->most);
+const double clamped_steps[CLAMPED] = {1 / 16.0, 1 / 255.0 / 0.15, 1 / 128.0};
+
+void clamped_note(clamped c[CLAMPED], int kind, double beyond) {
+    if (beyond > clamped_steps[kind] / 2) c[kind].count++, c[kind].most = fmax(c[kind].most, beyond);
+}
+
+void clamped_say(const clamped c[CLAMPED], const char *path, const char *suffix) {
+    static const char *const kinds[CLAMPED] = {"logarithms of scales", "coefficients of degree 0",
+                                               "coefficients of higher degrees"};
+    for (int k = 0; k < CLAMPED; k++)
+        if (c[k].count > 0)
+            fprintf(stderr,
+                    "dsplat: %s: %" PRId64 " %s are beyond what %s holds, by up to %.3g, and are clamped\n",
+                    path, c[k].count, kinds[k], suffix, c[k].most);
 }
 
 void quaternion_unit(const float q[4], double unit[4]) {
@@ -227,7 +236,7 @@ uint8_t opacity_byte(const gs_gaussians *g, int64_t i) {
     const float *const q = g->quaternion + 4 * i;
     return q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0
                ? 0
-               : to_byte(255 * sigmoid((double)g->opacity_logit[i]));
+               : to_byte(255 * (1 / (1 + exp(-(double)g->opacity_logit[i]))));
 }
 
 int quaternion_to_three(const double q[4], double three[3]) {
@@ -247,4 +256,11 @@ void quaternion_from_three(int largest, const double three[3], double q[4]) {
         rest -= q[k] * q[k];
     }
     q[largest] = sqrt(fmax(rest, 0));
+}
+
+void quaternion_from_parts(int largest, const double part[3], float q[4]) {
+    double three[3], all[4];
+    for (int k = 0; k < 3; k++) three[k] = (part[k] - 0.5) * sqrt(2);
+    quaternion_from_three(largest, three, all);
+    for (int k = 0; k < 4; k++) q[k] = (float)all[k];
 }

@@ -5,7 +5,6 @@
 #include "files/json_writer.h"
 #include "files/output_file.h"
 #include "formats/formats.h"
-#include "formats/zip.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -47,6 +46,7 @@ enum { MOST_META = 1 << 20, LOSSLESS = 2 };
 typedef struct sog_file {
     const char *path;
     uint64_t size;
+    fault *why;
     zip_archive zip;
     json_t *meta;
     sog_codes codes;
@@ -54,8 +54,8 @@ typedef struct sog_file {
     int width, height;       // of the pictures of Gaussians; 0: none was read
 } sog_file;
 
-static bool refuse(const sog_file *s, const char *field, const char *must, fault *why) {
-    return fail(why, "%s: meta.json: %s must be %s", s->path, field, must);
+static bool refuse(const sog_file *s, const char *field, const char *must) {
+    return fail(s->why, "%s: meta.json: %s must be %s", s->path, field, must);
 }
 
 // meta.NAME.FIELD
@@ -63,79 +63,69 @@ static const json_t *field_of(const sog_file *s, const char *name, const char *f
     return json_object_get(json_object_get(s->meta, name), field);
 }
 
-static bool read_numbers(const sog_file *s, const char *name, const char *field, size_t count, float *out,
-                         fault *why) {
+static bool read_numbers(const sog_file *s, const char *name, const char *field, size_t count, float *out) {
     const json_t *const list = field_of(s, name, field);
-    char place[64], wanted[32];
-    snprintf(place, sizeof place, "%s.%s", name, field);
-    snprintf(wanted, sizeof wanted, "%zu numbers", count);
-    if (json_array_size(list) != count) return refuse(s, place, wanted, why);
-    for (size_t i = 0; i < count; i++) {
-        if (!json_is_number(json_array_get(list, i))) return refuse(s, place, wanted, why);
-        out[i] = (float)json_number_value(json_array_get(list, i));
-    }
-    return true;
-}
-
-static bool decode(const sog_file *s, const char *name, const uint8_t *bytes, size_t count, uint8_t **rgba,
-                   int *width, int *height, fault *why) {
-    WebPBitstreamFeatures about;
-    if (WebPGetFeatures(bytes, count, &about) != VP8_STATUS_OK || about.format != LOSSLESS)
-        return fail(why, "%s: '%s': not a lossless WebP picture", s->path, name);
-    if (!is_plausible(s->path, s->size, 4 * (uint64_t)about.width * (uint64_t)about.height, why))
-        return false;
-    *rgba = WebPDecodeRGBA(bytes, count, width, height);
-    return *rgba || fail(why, "%s: '%s': truncated or damaged, or no memory for %d x %d pixels", s->path,
-                         name, about.width, about.height);
+    size_t read = 0;
+    for (; read < count && json_is_number(json_array_get(list, read)); read++)
+        out[read] = (float)json_number_value(json_array_get(list, read));
+    if (read == count && json_array_size(list) == count) return true;
+    return fail(s->why, "%s: meta.json: %s.%s must be %zu numbers", s->path, name, field, count);
 }
 
 // Pictures of Gaussians have one size. The palette has rows of PALETTE_COLUMNS entries, a pixel per coefficient.
-static bool read_picture(sog_file *s, int p, int64_t gaussians, int rest, fault *why) {
-    const char *const name = pictures[p].name;
+static bool read_picture(sog_file *s, int p, int64_t gaussians, int rest) {
+    const char *const name = pictures[p].name, *const path = s->path;
     const size_t index = pictures[p].index;
     const char *const file = json_string_value(json_array_get(field_of(s, name, "files"), index));
+    WebPBitstreamFeatures about;
     uint8_t *bytes;
     size_t count;
     int width = 0, height = 0;
-    if (!file) return fail(why, "%s: meta.json: %s.files[%zu] must be a name", s->path, name, index);
-    if (!zip_read(&s->zip, file, s->zip.size, &bytes, &count, why)) return false;
-    const bool done = decode(s, file, bytes, count, &s->rgba[p], &width, &height, why);
+    if (!file) return fail(s->why, "%s: meta.json: %s.files[%zu] must be a name", path, name, index);
+    if (!zip_read(&s->zip, file, s->zip.size, &bytes, &count, s->why)) return false;
+    if (WebPGetFeatures(bytes, count, &about) != VP8_STATUS_OK || about.format != LOSSLESS)
+        fail(s->why, "%s: '%s': not a lossless WebP picture", path, file);
+    else if (is_plausible(path, s->size, 4 * (uint64_t)about.width * (uint64_t)about.height, s->why)) {
+        s->rgba[p] = WebPDecodeRGBA(bytes, count, &width, &height);
+        if (!s->rgba[p])
+            fail(s->why, "%s: '%s': truncated or damaged, or no memory for %d x %d pixels", path, file,
+                 about.width, about.height);
+    }
     free(bytes);
-    if (!done) return false;
+    if (!s->rgba[p]) return false;
     if (p == PALETTE)
         return (width == PALETTE_COLUMNS * rest && (int64_t)height * PALETTE_COLUMNS >= s->codes.entries) ||
-               fail(why, "%s: shN.files[0]: %d x %d pixels, not %d wide for %d entries", s->path, width,
+               fail(s->why, "%s: shN.files[0]: %d x %d pixels, not %d wide for %d entries", path, width,
                     height, PALETTE_COLUMNS * rest, (int)s->codes.entries);
     if (s->width == 0) s->width = width, s->height = height;
     return (width == s->width && height == s->height && (int64_t)width * height >= gaussians) ||
-           fail(why, "%s: %s.files[%zu]: %d x %d pixels, the first %d x %d, for %" PRId64 " Gaussians",
-                s->path, name, index, width, height, s->width, s->height, gaussians);
+           fail(s->why, "%s: %s.files[%zu]: %d x %d pixels, the first %d x %d, for %" PRId64 " Gaussians",
+                path, name, index, width, height, s->width, s->height, gaussians);
 }
 
-static bool unpack(const sog_file *s, int64_t i, gs_gaussians *g, fault *why) {
+static bool unpack(const sog_file *s, int64_t i, gs_gaussians *g) {
     const sog_codes *const c = &s->codes;
     const int rest = rest_of(g->sh_degree);
     float *const sh = g->sh + i * GS_CHANNELS * (rest + 1);
     const uint8_t *p[PICTURES];
-    double three[3], q[4];
+    double parts[3];
     for (int k = 0; k < PICTURES; k++) p[k] = s->rgba[k] && k != PALETTE ? s->rgba[k] + 4 * i : s->rgba[k];
     if (p[QUATS][3] < MODES)
-        return fail(why, "%s: quats: the alpha of pixel %" PRId64 " is below %d", s->path, i, MODES);
+        return fail(s->why, "%s: quats: the alpha of pixel %" PRId64 " is below %d", s->path, i, MODES);
     for (int k = 0; k < 3; k++) {
         const double part = (p[HIGH][k] * 256 + p[LOW][k]) / 65535.0;
         const double n = (double)c->least[k] + ((double)c->most[k] - (double)c->least[k]) * part;
         g->mean[AXES * i + k] = (float)copysign(expm1(fabs(n)), n);
         g->log_scale[AXES * i + k] = c->scales[p[SCALES][k]];
         sh[k] = c->colors[p[SH0][k]];
-        three[k] = (p[QUATS][k] / 255.0 - 0.5) * sqrt(2);
+        parts[k] = p[QUATS][k] / 255.0;
     }
-    quaternion_from_three(p[QUATS][3] - MODES, three, q);
-    for (int k = 0; k < 4; k++) g->quaternion[4 * i + k] = (float)q[k];
+    quaternion_from_parts(p[QUATS][3] - MODES, parts, g->quaternion + 4 * i);
     g->opacity_logit[i] = byte_logit(p[SH0][3]);
     if (rest == 0) return true;
     const int64_t label = p[LABELS][0] + 256 * p[LABELS][1];
     if (label >= c->entries)
-        return fail(why, "%s: shN: pixel %" PRId64 " names entry %" PRId64 " of %d", s->path, i, label,
+        return fail(s->why, "%s: shN: pixel %" PRId64 " names entry %" PRId64 " of %d", s->path, i, label,
                     (int)c->entries);
     const uint8_t *const row = p[PALETTE] + label * rest * 4; // rows of the picture are whole entries
     for (int k = 0; k < GS_CHANNELS * rest; k++)
@@ -143,55 +133,50 @@ static bool unpack(const sog_file *s, int64_t i, gs_gaussians *g, fault *why) {
     return true;
 }
 
-static bool read_meta(sog_file *s, fault *why) {
+static bool read_scene(sog_file *s, gs_gaussians *out) {
+    sog_codes *const c = &s->codes;
     uint8_t *text;
     size_t bytes;
     json_error_t error;
-    if (!zip_read(&s->zip, "meta.json", MOST_META, &text, &bytes, why)) return false;
+    if (!zip_read(&s->zip, "meta.json", MOST_META, &text, &bytes, s->why)) return false;
     s->meta = json_loadb((const char *)text, bytes, JSON_REJECT_DUPLICATES, &error);
     free(text);
-    return s->meta || fail(why, "%s: meta.json: at byte %d: %s", s->path, error.position, error.text);
-}
-
-static bool read_scene(sog_file *s, gs_gaussians *out, fault *why) {
-    sog_codes *const c = &s->codes;
-    const json_t *const count = json_object_get(s->meta, "count");
-    const json_t *const shn = json_object_get(s->meta, "shN");
-    const json_t *const model = json_object_get(s->meta, "model");
-    if (json_number_value(json_object_get(s->meta, "version")) != VERSION)
-        return refuse(s, "version", "2, the version that is read", why);
-    if (!json_is_integer(count) || json_integer_value(count) < 0 || json_integer_value(count) > INT32_MAX)
-        return refuse(s, "count", "a number of Gaussians", why);
+    if (!s->meta) return fail(s->why, "%s: meta.json: at byte %d: %s", s->path, error.position, error.text);
+    const json_t *const shn = json_object_get(s->meta, "shN"),
+                        *const number = json_object_get(s->meta, "count"),
+                        *const model = json_object_get(s->meta, "model");
     const json_int_t bands = shn ? json_integer_value(json_object_get(shn, "bands")) : 0;
-    if (shn && (bands < 1 || bands > GS_MAX_SH_DEGREE)) return refuse(s, "shN.bands", "1, 2 or 3", why);
+    const json_int_t count = json_is_integer(number) ? json_integer_value(number) : -1;
+    if (json_number_value(json_object_get(s->meta, "version")) != VERSION)
+        return refuse(s, "version", "2, the version that is read");
+    if (count < 0 || count > INT32_MAX) return refuse(s, "count", "a number of Gaussians");
+    if (shn && (bands < 1 || bands > GS_MAX_SH_DEGREE)) return refuse(s, "shN.bands", "1, 2 or 3");
     c->entries = shn ? json_integer_value(json_object_get(shn, "count")) : 0;
-    if (shn && (c->entries < 1 || c->entries > MOST_PALETTE))
-        return refuse(s, "shN.count", "1 to 65536", why);
-    if (!is_plausible(s->path, s->size, 16 * (uint64_t)json_integer_value(count), why) ||
-        !scene_open(out, json_integer_value(count), (int)bands, why))
+    if (shn && (c->entries < 1 || c->entries > MOST_PALETTE)) return refuse(s, "shN.count", "1 to 65536");
+    if (!is_plausible(s->path, s->size, 16 * (uint64_t)count, s->why) ||
+        !scene_open(out, count, (int)bands, s->why))
         return false;
     out->antialias = json_is_true(json_object_get(s->meta, "antialias")) ||
                      (json_is_string(model) && strcmp(json_string_value(model), "antialiased") == 0);
-    if (!read_numbers(s, "means", "mins", AXES, c->least, why) ||
-        !read_numbers(s, "means", "maxs", AXES, c->most, why) ||
-        !read_numbers(s, "scales", "codebook", CODES, c->scales, why) ||
-        !read_numbers(s, "sh0", "codebook", CODES, c->colors, why) ||
-        (shn && !read_numbers(s, "shN", "codebook", CODES, c->harmonics, why)))
+    if (!read_numbers(s, "means", "mins", AXES, c->least) ||
+        !read_numbers(s, "means", "maxs", AXES, c->most) ||
+        !read_numbers(s, "scales", "codebook", CODES, c->scales) ||
+        !read_numbers(s, "sh0", "codebook", CODES, c->colors) ||
+        (shn && !read_numbers(s, "shN", "codebook", CODES, c->harmonics)))
         return false;
     for (int p = 0; p < (shn ? PICTURES : PALETTE); p++)
-        if (!read_picture(s, p, out->count, rest_of((int)bands), why)) return false;
+        if (!read_picture(s, p, out->count, rest_of((int)bands))) return false;
     for (int64_t i = 0; i < out->count; i++)
-        if (!unpack(s, i, out, why)) return false;
+        if (!unpack(s, i, out)) return false;
     return true;
 }
 
 static bool sog_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
-    sog_file s = {.path = file->path, .size = file->size};
+    sog_file s = {.path = file->path, .size = file->size, .why = why};
     if (!read_rest(file, &bytes, &size, why)) return false;
-    const bool done =
-        zip_open(&s.zip, file->path, bytes, size, why) && read_meta(&s, why) && read_scene(&s, out, why);
+    const bool done = zip_open(&s.zip, file->path, bytes, size, why) && read_scene(&s, out);
     for (int p = 0; p < PICTURES; p++) WebPFree(s.rgba[p]);
     json_decref(s.meta);
     free(bytes);
@@ -457,12 +442,15 @@ static bool put_pictures(sog_plan *s) {
     return true;
 }
 
-static void describe(const sog_plan *s, FILE *stream) {
-    json_writer json = {.stream = stream, .first = true, .one_line = true};
+static bool put_meta(sog_plan *s) {
     const sog_codes *const c = &s->codes;
     const float *const codebooks[PICTURES] = {
         [SCALES] = c->scales, [SH0] = c->colors, [PALETTE] = c->harmonics};
     const bool antialias = s->scene->antialias != 0;
+    char *text = NULL;
+    size_t size = 0;
+    json_writer json = {.stream = memory_stream_open(&text, &size), .first = true, .one_line = true};
+    if (!json.stream) return fail(s->why, "%s: no memory for meta.json", s->path);
     json_begin(&json, NULL, '{');
     json_put_integer(&json, "version", VERSION);
     json_put_integer(&json, "count", s->scene->count);
@@ -486,32 +474,20 @@ static void describe(const sog_plan *s, FILE *stream) {
         json_end(&json, '}');
     }
     json_end(&json, '}');
-}
-
-static bool put_meta(sog_plan *s) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *const stream = memory_stream_open(&text, &size);
-    if (!stream) return fail(s->why, "%s: no memory for meta.json", s->path);
-    describe(s, stream);
-    const bool done = (memory_stream_close(stream) && zip_put(&s->zip, "meta.json", text, size)) ||
+    const bool done = (memory_stream_close(json.stream) && zip_put(&s->zip, "meta.json", text, size)) ||
                       fail(s->why, "%s: no memory for meta.json", s->path);
     free(text);
     return done;
 }
 
-// Says what lies outside of a codebook by more than half of the step that .spz has: of each Gaussian's `width` values
-// those from `begin` to `end`.
-static void say_outside(const sog_plan *s, const float codebook[CODES], double step, const float *values,
-                        int64_t width, int64_t begin, int64_t end, const char *what) {
-    clamped c = {0};
-    for (int64_t i = 0; i < width * s->scene->count; i++) {
-        const double value = (double)values[i],
-                     beyond = fmax(value - (double)codebook[CODES - 1], (double)codebook[0] - value);
-        if (i % width >= begin && i % width < end && beyond > step / 2)
-            c.count++, c.most = fmax(c.most, beyond);
-    }
-    say_clamped(s->path, ".sog", &c, what);
+// Notes what lies outside of a codebook, of the values from `begin` to `end` of each Gaussian's `width`.
+static void note_outside(const sog_plan *s, clamped *c, int kind, const float codebook[CODES],
+                         const float *values, int64_t width, int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < s->scene->count; i++)
+        for (int64_t k = begin; k < end; k++) {
+            const double value = (double)values[i * width + k];
+            clamped_note(c, kind, fmax(value - (double)codebook[CODES - 1], (double)codebook[0] - value));
+        }
 }
 
 // The codebooks and the palette.
@@ -519,23 +495,25 @@ static void find_codes(sog_plan *s, int64_t most_entries) {
     const gs_gaussians *const g = s->scene;
     sog_codes *const c = &s->codes;
     clusters *const palette = &s->clusters;
+    clamped outside[CLAMPED] = {{0}};
     const int64_t floats = s->harmonics + GS_CHANNELS;
-    find_codebook(s, g->log_scale, AXES * g->count, c->scales);
-    say_outside(s, c->scales, SCALE_STEP, g->log_scale, AXES, 0, AXES, "logarithms of scales");
     for (int64_t i = 0; i < GS_CHANNELS * g->count; i++)
         s->colors[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
+    find_codebook(s, g->log_scale, AXES * g->count, c->scales);
     find_codebook(s, s->colors, GS_CHANNELS * g->count, c->colors);
-    say_outside(s, c->colors, COLOR_STEP, g->sh, floats, 0, GS_CHANNELS, "coefficients of degree 0");
-    if (s->harmonics == 0 || g->count == 0) return;
-    find_clusters(palette, g->sh + GS_CHANNELS, s->harmonics, floats, g->count, most_entries);
-    c->entries = palette->groups;
-    memcpy(s->palette, palette->mean, (size_t)(c->entries * s->harmonics) * sizeof(float));
-    for (int64_t i = 0; i < c->entries; i++)
-        for (int64_t at = palette->group[i].begin; at < palette->group[i].end; at++)
-            s->labels[palette->members[at]] = (int32_t)i;
-    find_codebook(s, s->palette, c->entries * s->harmonics, c->harmonics);
-    say_outside(s, c->harmonics, HARMONIC_STEP, g->sh, floats, GS_CHANNELS, floats,
-                "coefficients of higher degrees");
+    note_outside(s, outside, CLAMPED_SCALES, c->scales, g->log_scale, AXES, 0, AXES);
+    note_outside(s, outside, CLAMPED_COLORS, c->colors, g->sh, floats, 0, GS_CHANNELS);
+    if (s->harmonics > 0 && g->count > 0) {
+        find_clusters(palette, g->sh + GS_CHANNELS, s->harmonics, floats, g->count, most_entries);
+        c->entries = palette->groups;
+        memcpy(s->palette, palette->mean, (size_t)(c->entries * s->harmonics) * sizeof(float));
+        for (int64_t i = 0; i < c->entries; i++)
+            for (int64_t at = palette->group[i].begin; at < palette->group[i].end; at++)
+                s->labels[palette->members[at]] = (int32_t)i;
+        find_codebook(s, s->palette, c->entries * s->harmonics, c->harmonics);
+        note_outside(s, outside, CLAMPED_HARMONICS, c->harmonics, g->sh, floats, GS_CHANNELS, floats);
+    }
+    clamped_say(outside, s->path, ".sog");
 }
 
 // Memory until the end of sog_write; of no bytes too.

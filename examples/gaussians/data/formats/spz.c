@@ -261,25 +261,25 @@ static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
     for (int k = 0; k < 4; k++) to[k] = (uint8_t)(word >> 8 * k);
 }
 
-// The nearest of 0..255; `unit` is how much one is of what is stored.
-static uint8_t byte_of(double value, double unit, clamped *c) {
-    const double beyond = fmax(value - 255, -value);
-    if (beyond > 0.5) c->count++, c->most = fmax(c->most, beyond * unit);
+// The nearest of 0..255.
+static uint8_t byte_of(double value, clamped *c, int kind) {
+    clamped_note(c, kind, fmax(value - 255, -value) * clamped_steps[kind]);
     return to_byte(value);
 }
 
 static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to, const char *path) {
-    clamped scales = {0}, colors = {0}, harmonics = {0};
+    clamped outside[CLAMPED] = {{0}};
     const int kept = coefficients(g->sh_degree);
     const size_t rotation = h->version < 3 ? 3 : 4;
     for (int64_t i = 0; i < g->count; i++) {
         for (int k = 0; k < 3; k++) {
             const int64_t at = 3 * i + k;
-            const int32_t fixed =
-                (int32_t)lrint(ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits));
-            for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)((uint32_t)fixed >> 8 * b);
-            to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, SCALE_STEP, &scales);
-            to->part[COLORS][at] = byte_of((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255, COLOR_STEP, &colors);
+            const double place = ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits);
+            const double color = g->sh[i * kept * 3 + k] * 0.15 + 0.5;
+            const uint32_t fixed = (uint32_t)(int32_t)lrint(place);
+            for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)(fixed >> 8 * b);
+            to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, outside, CLAMPED_SCALES);
+            to->part[COLORS][at] = byte_of(color * 255, outside, CLAMPED_COLORS);
         }
         to->part[ALPHAS][i] = opacity_byte(g, i);
         write_rotation(g->quaternion + 4 * i, h->version, to->part[ROTATIONS] + (size_t)i * rotation);
@@ -288,12 +288,10 @@ static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to
             const int step = k < 9 ? 8 : 16;
             const double value = sign_of_harmonic[k / 3] * g->sh[i * kept * 3 + 3 + k];
             to->part[HARMONICS][i * (kept - 1) * 3 + k] =
-                byte_of(128 + step * rint(value * 128 / step), HARMONIC_STEP, &harmonics);
+                byte_of(128 + step * rint(value * 128 / step), outside, CLAMPED_HARMONICS);
         }
     }
-    say_clamped(path, ".spz", &scales, "logarithms of scales");
-    say_clamped(path, ".spz", &colors, "coefficients of degree 0");
-    say_clamped(path, ".spz", &harmonics, "coefficients of higher degrees");
+    clamped_say(outside, path, ".spz");
 }
 
 static bool write_gzip(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {

@@ -4,7 +4,7 @@
 #define SCENE_BYTES_H
 
 #include "files.h"
-#include "formats/zip.h"
+#include "formats/formats.h"
 #include "scene.h"
 #include <array>
 #include <cmath>
