@@ -4,7 +4,6 @@
 #include "formats/formats.h"
 #include "scene.h"
 #include "random.h"
-#include "similarity.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

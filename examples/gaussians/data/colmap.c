@@ -4,7 +4,7 @@
 #include "reconstruction.h"
 #include "gpu/growing.h"
 #include "files/input_file.h"
-#include "similarity.h"
+#include "scene.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

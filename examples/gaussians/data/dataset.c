@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
 #include "images/image.h"
-#include "transforms.h"
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -53,6 +52,10 @@ bool dataset_no_picture(size_t index, const char *name, const void *context) {
 
 // ---- cameras
 
+// Bits of a view's remarks: the lens was scaled to the picture's size; the mask was; the picture's file is damaged, but no
+// row is lost; its alpha was blended.
+enum { RESIZED, MASK_RESIZED, MENDED, TRANSPARENT };
+
 // The camera of a picture that has this size. view->optics: its complete lens.
 static bool complete_camera(bool undistort, const int size[2], dataset_view *view, fault *why) {
     fault reason;
@@ -60,8 +63,9 @@ static bool complete_camera(bool undistort, const int size[2], dataset_view *vie
     if (!lens_check(&view->optics, &reason)) return fail(why, "the camera has %s", reason.text);
     const lens of_file = view->optics;
     const bool turned = size[0] == of_file.height && size[1] == of_file.width;
-    view->resized = of_file.width != size[0] || of_file.height != size[1];
-    if (view->resized && !lens_resize(&view->optics, size[0], size[1]))
+    const bool resized = of_file.width != size[0] || of_file.height != size[1];
+    view->remarks |= (unsigned)resized << RESIZED;
+    if (resized && !lens_resize(&view->optics, size[0], size[1]))
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d%s", size[0], size[1],
                     of_file.width, of_file.height,
                     turned
@@ -82,28 +86,16 @@ typedef struct photograph {
     plane map[MAPS]; // without values if there is none
 } photograph;
 
-// RGB of RGBA in place: over the background, without one as it is. Alpha is not premultiplied, as in PNG.
-static void blend_with(const float *background, image *picture) {
-    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < pixels; i++) {
-        const float alpha = background ? picture->pixels[4 * i + 3] / 255.0f : 1;
-        for (size_t c = 0; c < GS_CHANNELS; c++)
-            picture->pixels[GS_CHANNELS * i + c] =
-                (uint8_t)(picture->pixels[4 * i + c] * alpha +
-                          255.0f * (background ? background[c] : 0) * (1.0f - alpha) + 0.5f);
-    }
-    picture->channels = GS_CHANNELS;
-}
-
 // Reads the mask of a picture: black pixels do not count, all others do. One of another size is stretched to the
 // picture's, if both are of one shape.
-static bool read_mask(const char *path, const image *picture, plane *out, bool *resized, fault *why) {
+static bool read_mask(const char *path, const image *picture, plane *out, unsigned *remarks, fault *why) {
     image mask;
     if (!image_read(path, &mask, why)) return false;
     lens shape = {.width = mask.width, .height = mask.height};
-    *resized = mask.width != picture->width || mask.height != picture->height;
+    const bool resized = mask.width != picture->width || mask.height != picture->height;
+    *remarks |= (unsigned)resized << MASK_RESIZED;
     bool done = mask.channels == GS_CHANNELS || fail(why, "%s: a mask must not have an alpha channel", path);
-    if (done && *resized && !lens_resize(&shape, picture->width, picture->height))
+    if (done && resized && !lens_resize(&shape, picture->width, picture->height))
         done = fail(why, "%s: the mask has %d x %d pixels, its picture %d x %d", path, mask.width,
                     mask.height, picture->width, picture->height);
     done = done && plane_open(out, picture->width, picture->height, why);
@@ -117,20 +109,23 @@ static bool read_mask(const char *path, const image *picture, plane *out, bool *
     return done;
 }
 
-// Makes RGB of the picture. Its alpha goes to its mask, or is blended and, if wanted, kept.
+// Makes RGB of the picture, in place. Its alpha goes to its mask, or is blended over the background and, if wanted, kept. It
+// is not premultiplied, as in PNG.
 static bool separate_alpha(const dataset_options *options, photograph *p, fault *why) {
-    const int width = p->picture.width, height = p->picture.height;
-    plane *const to = &p->map[options->mask_from_alpha ? MASK : ALPHA];
-    const bool kept = options->mask_from_alpha || options->keep_alpha;
-    if (kept && !to->values && !plane_open(to, width, height, why)) return false;
-    for (size_t i = 0; kept && i < plane_size(to); i++) {
-        const uint8_t alpha = p->picture.pixels[4 * i + 3];
-        if (!options->mask_from_alpha)
-            to->values[i] = alpha;
-        else if (alpha == 0)
-            to->values[i] = NAN;
+    const bool to_mask = options->mask_from_alpha, kept = to_mask || options->keep_alpha;
+    plane *const to = &p->map[to_mask ? MASK : ALPHA];
+    image *const picture = &p->picture;
+    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
+    if (kept && !to->values && !plane_open(to, picture->width, picture->height, why)) return false;
+    for (size_t i = 0; i < pixels; i++) {
+        const uint8_t *const rgba = picture->pixels + 4 * i;
+        const float alpha = to_mask ? 1 : rgba[3] / 255.0f;
+        if (to_mask ? rgba[3] == 0 : kept) to->values[i] = to_mask ? NAN : rgba[3];
+        for (size_t c = 0; c < GS_CHANNELS; c++)
+            picture->pixels[GS_CHANNELS * i + c] =
+                (uint8_t)(rgba[c] * alpha + 255.0f * options->background[c] * (1.0f - alpha) + 0.5f);
     }
-    blend_with(options->mask_from_alpha ? NULL : options->background, &p->picture);
+    picture->channels = GS_CHANNELS;
     return true;
 }
 
@@ -236,11 +231,10 @@ static bool take_parts(const loading *work, dataset_view *view, photograph *p, f
     image *const picture = &p->picture;
     const plane *const mask = &p->map[MASK];
     const int size[2] = {picture->width, picture->height};
-    view->mended = picture->mended;
-    view->transparent = picture->channels == 4 && !options->mask_from_alpha;
-    if (picture->channels != 4 && options->mask_from_alpha)
-        return fail(why, "has no alpha channel to make a mask of");
-    if ((picture->channels == 4 && !separate_alpha(options, p, why)) ||
+    const bool has_alpha = picture->channels == 4, blended = has_alpha && !options->mask_from_alpha;
+    view->remarks |= (unsigned)picture->mended << MENDED | (unsigned)blended << TRANSPARENT;
+    if (!has_alpha && options->mask_from_alpha) return fail(why, "has no alpha channel to make a mask of");
+    if ((has_alpha && !separate_alpha(options, p, why)) ||
         !complete_camera(options->undistort, size, view, why) || !resample(view, options->downscale, p, why))
         return false;
     bool counts = !mask->values;
@@ -268,7 +262,7 @@ static bool load_view(loading *work, size_t i, fault *why) {
                 (!(wanted || open) || image_read(path, &p.picture, why));
     if (done && wanted && view->mask_path)
         done = path_join(mask, work->folder, view->mask_path, why) &&
-               read_mask(mask, &p.picture, &p.map[MASK], &view->mask_resized, why);
+               read_mask(mask, &p.picture, &p.map[MASK], &view->remarks, why);
     if (open) size[0] = p.picture.width, size[1] = p.picture.height;
     done = done && ((wanted ? take_parts(work, view, &p, &reason)
                             : complete_camera(options->undistort, size, view, &reason)) ||
@@ -372,20 +366,20 @@ static bool find_and_read(const char *folder, const dataset_options *options, re
 
 // Says what was done to pictures, one line for each kind. All with transparency: the data shows an object.
 static void say_remarks(dataset *data, const char *folder) {
-    tally resized = {0}, masks = {0}, mended = {0}, transparent = {0};
-    for (size_t i = 0; i < data->view_count; i++) {
-        const dataset_view *const view = &data->views[i];
-        if (view->picture.pixels && view->resized) tally_add(&resized, view->name);
-        if (view->mask_resized) tally_add(&masks, view->name);
-        if (view->mended) tally_add(&mended, view->name);
-        if (view->transparent) tally_add(&transparent, view->name);
+    static const char *const lines[] = {
+        [RESIZED] = "pictures have another size than their camera, which is fitted to them",
+        [MASK_RESIZED] = "masks have another size than their picture, and are stretched to it",
+        [MENDED] = "pictures are damaged, but their rows are whole"};
+    for (int bit = RESIZED; bit <= TRANSPARENT; bit++) {
+        tally with = {0};
+        for (size_t i = 0; i < data->view_count; i++)
+            if (data->views[i].picture.pixels && data->views[i].remarks >> bit & 1)
+                tally_add(&with, data->views[i].name);
+        if (bit == TRANSPARENT)
+            data->is_object = with.count == data->view_count;
+        else
+            tally_say(&with, folder, data->view_count, lines[bit]);
     }
-    tally_say(&resized, folder, data->view_count,
-              "pictures have another size than their camera, which is fitted to them");
-    tally_say(&masks, folder, data->view_count,
-              "masks have another size than their picture, and are stretched to it");
-    tally_say(&mended, folder, data->view_count, "pictures are damaged, but their rows are whole");
-    data->is_object = transparent.count == data->view_count;
 }
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {

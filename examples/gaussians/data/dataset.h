@@ -41,7 +41,7 @@ typedef struct dataset_options {
 
 // Loads the first of these that it finds:
 // 1. The largest COLMAP model in FOLDER/sparse/*, FOLDER/sparse or FOLDER itself (colmap_find).
-// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, or FOLDER/transforms.json (transforms.h).
+// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, or FOLDER/transforms.json (transforms_load).
 // 3. The largest COLMAP model in FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*.
 // The rules for all of them are those of reconstruction_settle.
 //

@@ -182,44 +182,22 @@ static double fold(const lens *optics) {
     return low;
 }
 
-// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN becomes 0.
-typedef struct between {
-    int first, second;
-    float weight; // of the second
-} between;
-
-static between neighbours(double at, int size) {
-    at = fmin(fmax(at, 0), size - 1);
-    const int first = (int)at;
-    return (between){first, first + 1 < size ? first + 1 : first, (float)(at - first)};
-}
-
-// How a lens distorts.
-typedef struct distortion {
-    const lens *optics;
-    double limit; // of r^2, or of a fisheye's angle
-    float k[4];   // of a fisheye
-} distortion;
-
-static void distort_by_fisheye(const distortion *d, double x, double y, double out[2]) {
-    const double r = hypot(x, y), angle = fmin(atan(r), d->limit);
-    const double scale = r > 0 ? fisheye_radius(d->k, angle) / r : 1;
-    out[0] = x * scale;
-    out[1] = y * scale;
-}
-
-static void distort_by_brown(const distortion *d, double x, double y, double out[2]) {
-    const lens *optics = d->optics;
-    const double p1 = optics->p1, p2 = optics->p2;
+// Where a ray goes, in focal lengths. limit: of r^2, beyond which the place stays where it is, or of a fisheye's angle.
+static void distort(const lens *l, const float fisheye[4], double limit, double x, double y, double out[2]) {
     double square = x * x + y * y;
-    if (square > d->limit) {
-        const double back = sqrt(d->limit / square);
-        x *= back, y *= back, square = d->limit;
+    if (l->fisheye) {
+        const double r = hypot(x, y);
+        const double scale = r > 0 ? fisheye_radius(fisheye, fmin(atan(r), limit)) / r : 1;
+        out[0] = x * scale, out[1] = y * scale;
+        return;
     }
-    const double factor =
-        1 + square * (optics->k1 + square * (optics->k2 + square * (optics->k3 + square * optics->k4)));
-    out[0] = x * factor + 2 * p1 * x * y + p2 * (square + 2 * x * x);
-    out[1] = y * factor + 2 * p2 * x * y + p1 * (square + 2 * y * y);
+    if (square > limit) {
+        const double back = sqrt(limit / square);
+        x *= back, y *= back, square = limit;
+    }
+    const double factor = 1 + square * (l->k1 + square * (l->k2 + square * (l->k3 + square * l->k4)));
+    out[0] = x * factor + 2 * l->p1 * x * y + l->p2 * (square + 2 * x * x);
+    out[1] = y * factor + 2 * l->p2 * x * y + l->p1 * (square + 2 * y * y);
 }
 
 static inline float value_at(bool bytes, const void *from, size_t i) {
@@ -231,28 +209,30 @@ static inline float value_at(bool bytes, const void *from, size_t i) {
 static inline __attribute__((always_inline)) void undistort(const lens *optics, int width, int height,
                                                             size_t channels, bool bytes, const void *from,
                                                             void *to) {
-    distortion d = {.optics = optics};
-    fisheye_distortion(optics, d.k);
-    d.limit = optics->fisheye ? fisheye_angle_limit(d.k) : fold(optics);
+    float fisheye[4];
+    fisheye_distortion(optics, fisheye);
+    const double limit = optics->fisheye ? fisheye_angle_limit(fisheye) : fold(optics);
     const size_t row = channels * (size_t)width;
     size_t at = 0;
-    // (x, y): the ray of a pixel of the pinhole; `place`: where the lens maps it, in focal lengths. The value is mixed
-    // of the four around it.
     for (int j = 0; j < height; j++)
         for (int i = 0; i < width; i++) {
-            const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
+            // The ray of a pixel of the pinhole meets the photograph at (x, y), in pixels; the border repeats, NaN becomes 0.
             double place[2];
-            (optics->fisheye ? distort_by_fisheye : distort_by_brown)(&d, x, y, place);
-            const between h = neighbours(optics->fx * place[0] + optics->cx - 0.5, width),
-                          w = neighbours(optics->fy * place[1] + optics->cy - 0.5, height);
-            const size_t above = (size_t)w.first * row, below = (size_t)w.second * row,
-                         first = (size_t)h.first * channels, second = (size_t)h.second * channels;
+            distort(optics, fisheye, limit, (i + 0.5 - optics->cx) / optics->fx,
+                    (j + 0.5 - optics->cy) / optics->fy, place);
+            const double x = fmin(fmax(optics->fx * place[0] + optics->cx - 0.5, 0), width - 1),
+                         y = fmin(fmax(optics->fy * place[1] + optics->cy - 0.5, 0), height - 1);
+            const int left = (int)x, top = (int)y;
+            const float right_part = (float)(x - left), low_part = (float)(y - top);
+            const size_t first = (size_t)left * channels,
+                         second = left + 1 < width ? first + channels : first, above = (size_t)top * row,
+                         below = top + 1 < height ? above + row : above;
             for (size_t c = 0; c < channels; c++, at++) {
-                const float top = value_at(bytes, from, above + first + c) * (1 - h.weight) +
-                                  value_at(bytes, from, above + second + c) * h.weight;
-                const float bottom = value_at(bytes, from, below + first + c) * (1 - h.weight) +
-                                     value_at(bytes, from, below + second + c) * h.weight;
-                const float mean = top * (1 - w.weight) + bottom * w.weight;
+                const float upper = value_at(bytes, from, above + first + c) * (1 - right_part) +
+                                    value_at(bytes, from, above + second + c) * right_part;
+                const float lower = value_at(bytes, from, below + first + c) * (1 - right_part) +
+                                    value_at(bytes, from, below + second + c) * right_part;
+                const float mean = upper * (1 - low_part) + lower * low_part;
                 if (bytes)
                     ((uint8_t *)to)[at] = (uint8_t)(mean + 0.5f);
                 else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "transforms.h"
+#include "reconstruction.h"
 #include "files/input_file.h"
 #include <jansson.h>
 #include <math.h>

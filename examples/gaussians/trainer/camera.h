@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lenses.h"
-#include "similarity.h"
+#include "scene.h"
 #include "views.h"
 
 C_LINKAGE_BEGIN

@@ -5,7 +5,6 @@
 
 #include "dataset.h"
 #include "formats/scene_bytes.h"
-#include "transforms.h"
 #include <array>
 #include <sstream>
 

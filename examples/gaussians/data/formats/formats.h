@@ -38,40 +38,6 @@ static inline int degree_of_rest(int rest) {
     return -1;
 }
 
-// ---- headers of PLY, of scenes, compressed scenes and points
-
-enum { PLY_PROPERTIES = 1024, PLY_ELEMENTS = 16 };
-
-typedef struct ply_type ply_type; // a number type
-
-typedef struct ply_property {
-    char name[40];
-    const ply_type *type;
-    size_t offset; // in a row
-} ply_property;
-
-typedef struct ply_element {
-    char name[40];
-    uint64_t count; // rows
-    size_t stride;  // bytes of a row; those of ASCII files are doubles
-    int first, end; // properties
-    bool has_list;  // then its stride is not known
-} ply_element;
-
-typedef struct ply_header {
-    int elements, properties;
-    ply_element element[PLY_ELEMENTS];
-    ply_property property[PLY_PROPERTIES];
-    bool ascii, antialiased;
-    scene_notes notes;
-    record_place end; // its last line
-} ply_header;
-
-bool ply_read_header(input_file *file, ply_header *h, fault *why);
-// NULL: the element has no such property.
-const ply_property *ply_find(const ply_header *h, const ply_element *e, const char *name);
-double ply_value(const ply_header *h, const ply_property *p, const char *row);
-
 // ---- what compressed formats share: a file in memory, values in few bits
 
 // Reads the rest of the file, for the caller to free().

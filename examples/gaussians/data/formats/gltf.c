@@ -5,7 +5,6 @@
 // buffers inside the JSON (data: URIs), sparse accessors and extensions that compress.
 #include "formats/formats.h"
 #include "files/path.h"
-#include "similarity.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -7,9 +7,11 @@
 // Bytes red, green, blue may stand for f_dc_*. The header line "comment SplatRenderMode: mip", as Brush writes it, or
 // "comment splat antialiased" sets antialias; "comment dsplat_holdout N", "comment dsplat_background R,G,B" and
 // "comment dsplat_offset X,Y,Z" are scene_notes. Written are floats, normals as 0.
+//
+// And compressed scenes of PlayCanvas, which are only read: a "chunk" holds the bounds of 256 vertices, which are four words
+// each; then, or not, come coefficients of a byte.
 #include "arrays.h"
 #include "formats/formats.h"
-#include "reconstruction.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -55,16 +57,41 @@ static int list_columns(int sh_degree, column out[MOST_COLUMNS]) {
 
 // ---- headers
 
-struct ply_type {
+enum { PLY_PROPERTIES = 1024, PLY_ELEMENTS = 16 };
+
+typedef struct ply_type {
     const char *name, *other_name;
     size_t size;
     bool has_sign, is_real;
-};
+} ply_type;
 
 static const ply_type types[] = {{"float", "float32", 4, true, true}, {"double", "float64", 8, true, true},
                                  {"char", "int8", 1, true, false},    {"uchar", "uint8", 1, false, false},
                                  {"short", "int16", 2, true, false},  {"ushort", "uint16", 2, false, false},
                                  {"int", "int32", 4, true, false},    {"uint", "uint32", 4, false, false}};
+
+typedef struct ply_property {
+    char name[40];
+    const ply_type *type;
+    size_t offset; // in a row
+} ply_property;
+
+typedef struct ply_element {
+    char name[40];
+    uint64_t count; // rows
+    size_t stride;  // bytes of a row; those of ASCII files are doubles
+    int first, end; // properties
+    bool has_list;  // then its stride is not known
+} ply_element;
+
+typedef struct ply_header {
+    int elements, properties;
+    ply_element element[PLY_ELEMENTS];
+    ply_property property[PLY_PROPERTIES];
+    bool ascii, antialiased;
+    scene_notes notes;
+    record_place end; // its last line
+} ply_header;
 
 // Moves to the next line of the header, behind which the file goes on unless it is the last.
 static bool next_line(input_file *file, fault *why) {
@@ -80,7 +107,8 @@ static const ply_type *type_of(const char *name) {
     return NULL;
 }
 
-const ply_property *ply_find(const ply_header *h, const ply_element *e, const char *name) {
+// NULL: the element has no such property.
+static const ply_property *ply_find(const ply_header *h, const ply_element *e, const char *name) {
     for (int p = e->first; p < e->end; p++)
         if (strcmp(h->property[p].name, name) == 0) return &h->property[p];
     return NULL;
@@ -133,7 +161,7 @@ static void read_comment(ply_header *h, const char *name, const char *value) {
         memset(notes->offset, 0, sizeof notes->offset);
 }
 
-bool ply_read_header(input_file *file, ply_header *h, fault *why) {
+static bool ply_read_header(input_file *file, ply_header *h, fault *why) {
     bool has_format = false;
     *h = (ply_header){.end = {file->path, "line", 1}};
     if (!input_file_next_line(file, why)) return false;
@@ -255,7 +283,7 @@ static bool read_rows(input_file *file, const layout *l, char *rows, int64_t cou
     return true;
 }
 
-double ply_value(const ply_header *h, const ply_property *p, const char *row) {
+static double ply_value(const ply_header *h, const ply_property *p, const char *row) {
     const ply_type *const type = p->type;
     const char *const at = row + p->offset;
     int64_t whole = 0;
@@ -276,9 +304,10 @@ static bool check_count(input_file *file, const layout *l, fault *why) {
     return v->count <= INT32_MAX || fail(why, "%s: %" PRIu64 " vertices are too many", file->path, v->count);
 }
 
-static bool read_vertices(input_file *file, const layout *l, gs_gaussians *out, fault *why) {
+static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
+    layout all, *const l = &all;
     fault reason;
-    if (!check_count(file, l, why)) return false;
+    if (!read_layout(file, false, l, why) || !check_count(file, l, why)) return false;
     const bool ascii = l->header.ascii;
     const size_t stride = l->vertex->stride;
     const uint64_t end = file->offset + l->vertex->count * stride;
@@ -308,11 +337,6 @@ static bool read_vertices(input_file *file, const layout *l, gs_gaussians *out, 
             }
     }
     return true;
-}
-
-static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
-    layout l;
-    return read_layout(file, false, &l, why) && read_vertices(file, &l, out, why);
 }
 
 // ---- points
@@ -360,6 +384,137 @@ bool ply_read_points(const char *path, reconstruction *out, fault *why) {
     input_file_close(&file);
     return done;
 }
+
+// ---- compressed scenes
+
+// Files of 2024 have only OLD_BOUNDS: none of colours.
+enum { CHUNK = 256, BOUNDS = 18, OLD_BOUNDS = 12, WORDS = 4, MOST_REST = 45 };
+
+// Where the rows have what is read.
+typedef struct packed {
+    ply_header header;
+    const ply_element *chunk, *vertex, *sh; // sh: NULL if there is none
+    const ply_property *bound[BOUNDS], *word[WORDS], *rest[MOST_REST];
+    int rests;
+} packed;
+
+static bool read_packed(input_file *file, packed *l, fault *why) {
+    static const char *const elements[] = {"chunk", "vertex", "sh"}, *const words[WORDS] = {"position",
+                                                                                            "rotation",
+                                                                                            "scale", "color"};
+    const ply_header *const h = &l->header;
+    char name[24];
+    if (!ply_read_header(file, &l->header, why)) return false;
+    l->chunk = h->element, l->vertex = h->element + 1, l->sh = h->elements > 2 ? h->element + 2 : NULL;
+    l->rests = l->sh ? l->sh->end - l->sh->first : 0;
+    bool whole = !h->ascii && (h->elements == 2 || h->elements == 3) && l->rests <= MOST_REST &&
+                 degree_of_rest(l->rests) >= 0;
+    for (int k = 0; whole && k < h->elements; k++)
+        whole = !h->element[k].has_list && strcmp(h->element[k].name, elements[k]) == 0;
+    for (int k = 0; whole && k < BOUNDS; k++) { // min_x min_y min_z max_x ... min_scale_x ... min_r min_g ...
+        snprintf(name, sizeof name, "%s%s%c", k / 3 % 2 ? "max_" : "min_", k / 6 == 1 ? "scale_" : "",
+                 (k < OLD_BOUNDS ? "xyz" : "rgb")[k % 3]);
+        l->bound[k] = ply_find(h, l->chunk, name);
+        whole = l->bound[k] || (k >= OLD_BOUNDS && !l->bound[OLD_BOUNDS]);
+    }
+    for (int k = 0; whole && k < WORDS; k++) {
+        snprintf(name, sizeof name, "packed_%s", words[k]);
+        whole = (l->word[k] = ply_find(h, l->vertex, name)) != NULL;
+    }
+    for (int k = 0; whole && k < l->rests; k++) {
+        snprintf(name, sizeof name, "f_rest_%d", k);
+        whole = (l->rest[k] = ply_find(h, l->sh, name)) != NULL;
+    }
+    if (!whole) return fail_at(why, &h->end, "elements or properties of a compressed PLY file are missing");
+    const uint64_t chunks = l->chunk->count, vertices = l->vertex->count,
+                   rows = l->sh ? l->sh->count : vertices;
+    if (vertices > INT32_MAX || chunks != (vertices + CHUNK - 1) / CHUNK || rows != vertices)
+        return fail_at(why, &h->end,
+                       "%" PRIu64 " chunks and %" PRIu64 " rows of coefficients for %" PRIu64 " vertices",
+                       chunks, rows, vertices);
+    const uint64_t bytes =
+        chunks * l->chunk->stride + vertices * (l->vertex->stride + (l->sh ? l->sh->stride : 0));
+    return bytes == file->size - file->offset ||
+           fail(why,
+                "%s: truncated or damaged: %" PRIu64 " bytes announced, but %" PRIu64 " follow byte %" PRIu64,
+                file->path, bytes, file->size - file->offset, file->offset);
+}
+
+// Of all bits of a word those from `shift` on, as 0..1.
+static double part(uint32_t word, int shift, int bits) {
+    const uint32_t most = (1u << bits) - 1;
+    return (double)(word >> shift & most) / most;
+}
+
+// Between a bound and the one behind the two other axes.
+static double between(double part, const float *bound) {
+    return (double)bound[0] + part * ((double)bound[3] - (double)bound[0]);
+}
+
+static void read_packed_vertex(const uint32_t word[WORDS], const float bounds[BOUNDS], gs_gaussians *g,
+                               int64_t i) {
+    static const int shift[3] = {21, 11, 0}, bits[3] = {11, 10, 11};
+    float *const sh = g->sh + i * GS_CHANNELS * coefficients(g->sh_degree);
+    double turn[3];
+    for (int k = 0; k < 3; k++) {
+        g->mean[3 * i + k] = (float)between(part(word[0], shift[k], bits[k]), bounds + k);
+        g->log_scale[3 * i + k] = (float)between(part(word[2], shift[k], bits[k]), bounds + 6 + k);
+        sh[k] = (float)scene_sh_constant(between(part(word[3], 24 - 8 * k, 8), bounds + 12 + k));
+        turn[k] = part(word[1], 20 - 10 * k, 10);
+    }
+    quaternion_from_parts((int)(word[1] >> 30), turn, g->quaternion + 4 * i);
+    g->opacity_logit[i] = byte_logit((uint8_t)(word[3] & 255));
+}
+
+static bool read_packed_rows(input_file *file, const packed *l, float *chunks, gs_gaussians *out,
+                             fault *why) {
+    char row[8 * PLY_PROPERTIES];
+    const int rest = l->rests / GS_CHANNELS;
+    for (uint64_t c = 0; c < l->chunk->count; c++) {
+        if (!input_file_read(file, row, l->chunk->stride, "a chunk", why)) return false;
+        for (uint64_t k = 0; k < BOUNDS; k++) // without bounds of colours: 0..1
+            chunks[c * BOUNDS + k] =
+                l->bound[k] ? (float)ply_value(&l->header, l->bound[k], row) : (float)(k >= OLD_BOUNDS + 3);
+    }
+    for (int64_t i = 0; i < out->count; i++) {
+        uint32_t words[WORDS];
+        if (!input_file_read(file, row, l->vertex->stride, "a vertex", why)) return false;
+        for (int k = 0; k < WORDS; k++) words[k] = (uint32_t)(int64_t)ply_value(&l->header, l->word[k], row);
+        read_packed_vertex(words, chunks + i / CHUNK * BOUNDS, out, i);
+    }
+    for (int64_t i = 0; i < out->count && rest > 0; i++) {
+        if (!input_file_read(file, row, l->sh->stride, "coefficients", why)) return false;
+        float *const sh = out->sh + i * GS_CHANNELS * (rest + 1) + GS_CHANNELS;
+        for (int k = 0; k < l->rests; k++) { // all of red, then green, then blue, in 256ths of -4..4
+            const double value = ply_value(&l->header, l->rest[k], row);
+            const double part = value <= 0 ? 0 : value >= 255 ? 1 : (value + 0.5) / 256;
+            sh[k % rest * GS_CHANNELS + k / rest] = (float)(part * 8 - 4);
+        }
+    }
+    return true;
+}
+
+static bool compressed_ply_claims(const char *head, size_t bytes) {
+    static const char mark[] = "\nelement chunk ";
+    for (size_t at = 0; bytes >= 3 && memcmp(head, "ply", 3) == 0 && at + sizeof mark <= bytes; at++)
+        if (memcmp(head + at, mark, sizeof mark - 1) == 0) return true;
+    return false;
+}
+
+static bool compressed_ply_read(input_file *file, gs_gaussians *out, fault *why) {
+    packed l;
+    if (!read_packed(file, &l, why)) return false;
+    float *const chunks = malloc(((size_t)l.chunk->count + 1) * BOUNDS * sizeof *chunks);
+    if (!chunks) return fail(why, "%s: no memory for %" PRIu64 " chunks", file->path, l.chunk->count);
+    const bool done = scene_open(out, (int64_t)l.vertex->count, degree_of_rest(l.rests), why) &&
+                      read_packed_rows(file, &l, chunks, out, why);
+    out->antialias = done && l.header.antialiased;
+    free(chunks);
+    return done;
+}
+
+const scene_format compressed_ply_format = {
+    .suffix = ".compressed.ply", .claims = compressed_ply_claims, .read = compressed_ply_read};
 
 // ---- writing
 

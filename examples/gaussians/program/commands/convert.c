@@ -9,7 +9,6 @@
 #include "live/packed_scene.h"
 #include "measure/maps.h"
 #include "scene.h"
-#include "similarity.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "images/image.h"
 #include "random.h"
 #include "scene.h"
-#include "transforms.h"
+#include "reconstruction.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

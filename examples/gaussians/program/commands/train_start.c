@@ -4,7 +4,6 @@
 #include "cli/progress.h"
 #include "files/path.h"
 #include "scene.h"
-#include "transforms.h"
 #include "ways.h"
 #include <stdio.h>
 #include <stdlib.h>

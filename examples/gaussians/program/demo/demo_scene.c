@@ -4,7 +4,6 @@
 #include "gpu/vector.h"
 #include "random.h"
 #include "scene.h"
-#include "similarity.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What holds for every format that is written, then what is of one; how a file's name decides its format.
 #include "scene_bytes.h"
-#include "similarity.h"
 
 namespace formats_test {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Readers of scenes, by files written by hand from their specifications.
 #include "scene_bytes.h"
-#include "similarity.h"
 
 namespace readers_test {
 
