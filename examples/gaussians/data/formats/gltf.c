@@ -170,8 +170,9 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
     size_t index;
     const json_t *primitive;
     json_array_foreach(json_object_get(mesh, "primitives"), index, primitive) {
-        const json_t *const attributes = json_object_get(primitive, "attributes");
-        const json_t *const extension = json_object_get(json_object_get(primitive, "extensions"), EXTENSION);
+        const json_t *const attributes = json_object_get(primitive, "attributes"),
+                            *const extension =
+                                json_object_get(json_object_get(primitive, "extensions"), EXTENSION);
         accessor means;
         similarity move;
         if (!extension) continue;
@@ -328,22 +329,18 @@ static bool read_chunks(gltf *f, const uint8_t *bytes, size_t size) {
     return f->root || fail(f->why, "%s: at byte %d of the JSON: %s", f->path, error.position, error.text);
 }
 
-static bool read_scene(gltf *f) {
-    gs_gaussians *const out = f->out;
-    f->visited = malloc(json_array_size(json_object_get(f->root, "nodes")) + 1);
-    if (!f->visited) return fail(f->why, "%s: no memory", f->path);
-    if (!read_buffers(f) || !take_scene(f)) return false;
-    if (f->at == 0) return fail(f->why, "%s: holds no Gaussians of " EXTENSION, f->path);
-    return is_plausible(f->path, f->all, 16 * (uint64_t)f->at, f->why) &&
-           scene_open(out, f->at, out->sh_degree, f->why) && take_scene(f);
-}
-
 static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
     gltf f = {.path = file->path, .out = out, .why = why, .all = (size_t)file->size};
     if (!read_rest(file, &bytes, &size, why)) return false;
-    const bool done = read_chunks(&f, bytes, size) && read_scene(&f);
+    bool done = read_chunks(&f, bytes, size);
+    f.visited = done ? malloc(json_array_size(json_object_get(f.root, "nodes")) + 1) : NULL;
+    if (done && !f.visited) done = fail(why, "%s: no memory", f.path);
+    done = done && read_buffers(&f) && take_scene(&f);
+    if (done && f.at == 0) done = fail(why, "%s: holds no Gaussians of " EXTENSION, f.path);
+    done = done && is_plausible(f.path, f.all, 16 * (uint64_t)f.at, why) &&
+           scene_open(out, f.at, out->sh_degree, why) && take_scene(&f);
     for (int b = 0; b < MOST_BUFFERS; b++) free(f.buffer[b]);
     free(f.visited);
     json_decref(f.root);

@@ -33,19 +33,18 @@ typedef struct stream_size {
 // The parts, one after another in a block, behind room for the header.
 typedef struct spz_parts {
     uint8_t *block, *part[PARTS];
-    uint64_t bytes[PARTS], total;
+    uint64_t each[PARTS], bytes[PARTS], total; // each: of a Gaussian
 } spz_parts;
 
 // Makes a block for the parts, of a file of `size` bytes that is read.
 static bool open_parts(const char *path, uint64_t size, const spz_header *h, spz_parts *parts, fault *why) {
-    const uint64_t each[PARTS] = {h->version == 1 ? 6 : 9,
-                                  1,
-                                  3,
-                                  3,
-                                  h->version < 3 ? 3 : 4,
-                                  3 * (uint64_t)(coefficients(h->degree) - 1)};
-    parts->total = 0;
-    for (int p = 0; p < PARTS; p++) parts->total += parts->bytes[p] = each[p] * h->count;
+    *parts = (spz_parts){.each = {[POSITIONS] = h->version == 1 ? 6 : 9,
+                                  [ALPHAS] = 1,
+                                  [COLORS] = 3,
+                                  [SCALES] = 3,
+                                  [ROTATIONS] = h->version < 3 ? 3 : 4,
+                                  [HARMONICS] = 3 * (uint64_t)(coefficients(h->degree) - 1)}};
+    for (int p = 0; p < PARTS; p++) parts->total += parts->bytes[p] = parts->each[p] * h->count;
     if (!is_plausible(path, size, parts->total, why)) return false;
     uint8_t *at = parts->block = malloc(sizeof *h + (size_t)parts->total);
     if (!at) return fail(why, "%s: no memory for %" PRIu64 " bytes", path, parts->total);
@@ -71,20 +70,16 @@ static float half_value(uint16_t half) {
     return (float)(sign * (exponent ? ldexp(1 + fraction, exponent - 15) : ldexp(fraction, -14)));
 }
 
-static float fixed_value(const uint8_t b[3], int fraction_bits) {
-    const uint32_t bits = (uint32_t)b[0] << 8 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 24;
-    return (float)ldexp((int32_t)bits / 256, -fraction_bits);
-}
-
-// To x, y, z, w.
+// A Gaussian's, to x, y, z, w.
 static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
     double three[3];
+    uint32_t word;
     if (version < 3) {
         for (int k = 0; k < 3; k++) three[k] = r[k] / 127.5 - 1;
         quaternion_from_three(3, three, q);
         return;
     }
-    const uint32_t word = (uint32_t)r[0] | (uint32_t)r[1] << 8 | (uint32_t)r[2] << 16 | (uint32_t)r[3] << 24;
+    memcpy(&word, r, sizeof word);
     for (int k = 0; k < 3; k++) {
         const uint32_t ten = word >> (20 - 10 * k) & 1023;
         three[k] = (ten & 511) * sqrt(0.5) / 511 * (ten & 512 ? -1 : 1);
@@ -94,23 +89,23 @@ static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
 
 static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out) {
     const int kept = coefficients(out->sh_degree), in_file = coefficients(h->degree) - 1;
-    const size_t rotation = h->version < 3 ? 3 : 4;
+    const int64_t place = (int64_t)from->each[POSITIONS] / 3;
     out->antialias = h->flags & ANTIALIASED;
     for (int64_t i = 0; i < out->count; i++) {
+        double q[4];
         for (int k = 0; k < 3; k++) {
             const int64_t at = 3 * i + k;
-            const uint8_t *const p = from->part[POSITIONS] + at * (h->version == 1 ? 2 : 3);
-            const float x =
-                h->version == 1 ? half_value((uint16_t)(p[0] | p[1] << 8)) : fixed_value(p, h->fraction_bits);
+            uint32_t bits = 0; // of a half, or at the upper end those of a fixed point
+            memcpy((uint8_t *)&bits + (place == 3), from->part[POSITIONS] + at * place, (size_t)place);
+            const float x = place == 2 ? half_value((uint16_t)bits)
+                                       : (float)ldexp((int32_t)bits / 256, -h->fraction_bits);
             out->mean[at] = k == 0 ? x : -x;
             out->log_scale[at] = (float)(from->part[SCALES][at] / 16.0 - 10);
             out->sh[i * kept * 3 + k] = (float)((from->part[COLORS][at] / 255.0 - 0.5) / 0.15);
         }
         out->opacity_logit[i] = byte_logit(from->part[ALPHAS][i]);
-        double q[4];
-        read_rotation(from->part[ROTATIONS] + (size_t)i * rotation, h->version, q);
-        const double ours[4] = {q[3], q[0], -q[1], -q[2]};
-        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)ours[k];
+        read_rotation(from->part[ROTATIONS] + (uint64_t)i * from->each[ROTATIONS], h->version, q);
+        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)(k < 2 ? q[(k + 3) % 4] : -q[k - 1]);
         const uint8_t *const sh = from->part[HARMONICS] + i * in_file * 3;
         for (int k = 0; k < 3 * (kept - 1); k++)
             out->sh[i * kept * 3 + 3 + k] = (float)(sign_of_harmonic[k / 3] * (sh[k] - 128) / 128.0);
@@ -175,15 +170,6 @@ static bool read_gzip(const input_file *file, const uint8_t *bytes, size_t size,
                                      file->path, (size_t)(z.next_in - bytes), what));
 }
 
-// One stream to its part. *at: its byte in the file, which is moved behind it.
-static bool read_stream(const uint8_t *file, size_t size, const stream_size *s, size_t *at, uint8_t *to,
-                        uint64_t bytes) {
-    if (s->bytes != bytes || s->compressed > size - *at) return false;
-    const size_t got = ZSTD_decompress(to, (size_t)bytes, file + *at, (size_t)s->compressed);
-    *at += (size_t)s->compressed;
-    return !ZSTD_isError(got) && got == bytes;
-}
-
 static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
                       spz_parts *parts, fault *why) {
     spz_place place;
@@ -202,20 +188,22 @@ static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size,
     int stream = 0;
     for (int p = 0; p < PARTS; p++) {
         stream_size s = {0, 0};
-        if (stream < h->streams) memcpy(&s, bytes + place.contents + (size_t)stream * sizeof s, sizeof s);
-        if (parts->bytes[p] == 0 && (stream == h->streams || s.bytes > 0))
-            continue; // empty ones may be left out
-        if (stream++ == h->streams || !read_stream(bytes, size, &s, &at, parts->part[p], parts->bytes[p]))
+        const bool more = stream < h->streams;
+        if (more) memcpy(&s, bytes + place.contents + (size_t)stream * sizeof s, sizeof s);
+        if (parts->bytes[p] == 0 && (!more || s.bytes > 0)) continue; // empty ones may be left out
+        bool whole = more && s.bytes == parts->bytes[p] && s.compressed <= size - at;
+        if (whole) {
+            whole = ZSTD_decompress(parts->part[p], s.bytes, bytes + at, s.compressed) == s.bytes;
+            at += s.compressed;
+        }
+        if (!whole)
             return fail(why,
                         "%s: truncated or damaged at byte %zu: stream %d does not hold %" PRIu64 " bytes",
                         file->path, at, p, parts->bytes[p]);
+        stream++;
     }
     return (stream == h->streams && at == size) ||
            fail(why, "%s: %zu bytes follow the last stream, at byte %zu", file->path, size - at, at);
-}
-
-static bool is_gzip(const uint8_t *bytes, size_t size) {
-    return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
 static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
@@ -224,7 +212,8 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
     spz_header h;
     spz_parts parts = {.total = 0};
     if (!read_rest(file, &bytes, &size, why)) return false;
-    bool done = (is_gzip(bytes, size) ? read_gzip : read_zstd)(file, bytes, size, &h, &parts, why);
+    const bool gzip = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+    bool done = (gzip ? read_gzip : read_zstd)(file, bytes, size, &h, &parts, why);
     free(bytes);
     done = done && scene_open(out, h.count, h.degree < GS_MAX_SH_DEGREE ? h.degree : GS_MAX_SH_DEGREE, why);
     if (done) unpack(&h, &parts, out);
@@ -236,15 +225,6 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
 }
 
 // ---- writing
-
-// How many of the 24 bits of a coordinate follow the point: the most with which the farthest mean fits. -1: none fits.
-static int fraction_bits(const gs_gaussians *g) {
-    double most = 0;
-    for (int64_t i = 0; i < 3 * g->count; i++) most = fmax(most, fabs((double)g->mean[i]));
-    int bits = MOST_FRACTION_BITS;
-    while (bits >= 0 && ldexp(most, bits) > (1 << 23) - 1) bits--;
-    return bits;
-}
 
 static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
     double unit[4], three[3];
@@ -258,7 +238,7 @@ static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
     for (int k = 0; k < 3; k++)
         word = word << 10 | (three[k] < 0 ? 512u : 0) |
                (uint32_t)lrint(511 * fmin(fabs(three[k]) / sqrt(0.5), 1));
-    for (int k = 0; k < 4; k++) to[k] = (uint8_t)(word >> 8 * k);
+    memcpy(to, &word, sizeof word);
 }
 
 // The nearest of 0..255.
@@ -270,19 +250,19 @@ static uint8_t byte_of(double value, clamped *c, int kind) {
 static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to, const char *path) {
     clamped outside[CLAMPED] = {{0}};
     const int kept = coefficients(g->sh_degree);
-    const size_t rotation = h->version < 3 ? 3 : 4;
     for (int64_t i = 0; i < g->count; i++) {
         for (int k = 0; k < 3; k++) {
             const int64_t at = 3 * i + k;
             const double place = ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits);
             const double color = g->sh[i * kept * 3 + k] * 0.15 + 0.5;
-            const uint32_t fixed = (uint32_t)(int32_t)lrint(place);
-            for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)(fixed >> 8 * b);
+            const int32_t fixed = (int32_t)lrint(place);
+            memcpy(to->part[POSITIONS] + 3 * at, &fixed, 3);
             to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, outside, CLAMPED_SCALES);
             to->part[COLORS][at] = byte_of(color * 255, outside, CLAMPED_COLORS);
         }
         to->part[ALPHAS][i] = opacity_byte(g, i);
-        write_rotation(g->quaternion + 4 * i, h->version, to->part[ROTATIONS] + (size_t)i * rotation);
+        write_rotation(g->quaternion + 4 * i, h->version,
+                       to->part[ROTATIONS] + (uint64_t)i * to->each[ROTATIONS]);
         // Degree 1 in 5 bits, the others in 4: the format's usual precision, which compresses well.
         for (int k = 0; k < 3 * (kept - 1); k++) {
             const int step = k < 9 ? 8 : 16;
@@ -346,7 +326,11 @@ static bool write_zstd(const output_file *file, const spz_header *h, const spz_p
 }
 
 static bool spz_write(const output_file *file, const gs_gaussians *scene, int variant, fault *why) {
-    const int bits = fraction_bits(scene);
+    double farthest = 0;
+    for (int64_t i = 0; i < 3 * scene->count; i++) farthest = fmax(farthest, fabs((double)scene->mean[i]));
+    int bits =
+        MOST_FRACTION_BITS; // of the 24 of a coordinate those behind the point: the most with which it fits
+    while (bits >= 0 && ldexp(farthest, bits) > (1 << 23) - 1) bits--;
     if (bits < 0) return fail(why, "%s: not written: a mean is beyond 2^23, too far for SPZ", file->path);
     const spz_header h = {.magic = MAGIC,
                           .version = variant ? (uint32_t)variant : DEFAULT_VERSION,
