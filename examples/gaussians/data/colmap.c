@@ -22,14 +22,13 @@ enum {
 };
 
 typedef struct source_camera {
-    int64_t id;
+    int64_t id; // first, for compare_ids
     lens optics;
 } source_camera;
 
 // A file of a model, and the record that is being read.
 typedef struct source {
-    input_file text; // of binary files only its .file is used
-    input_file *file;
+    input_file file;
     bool binary;
     char bytes[LENS_PARAMETERS * sizeof(double)]; // of a binary record
     char *at;                                     // what is read next of bytes, or of the line
@@ -45,7 +44,7 @@ typedef struct source {
 // Binary: reads the next bytes of the record.
 static bool take(source *s, size_t bytes, const char *what) {
     s->at = s->binary ? s->bytes : s->at;
-    return !s->binary || input_file_read(s->file, s->bytes, bytes, what, s->why);
+    return !s->binary || input_file_read(&s->file, s->bytes, bytes, what, s->why);
 }
 
 static bool refuse_word(const source *s, const char *what) {
@@ -88,13 +87,13 @@ static bool reals(source *s, const char *what, double *out, int count) {
     return true;
 }
 
-// Text: moves to the next line that is neither blank nor a comment; s->text.line is NULL at the end.
+// Text: moves to the next line that is neither blank nor a comment; s->file.line is NULL at the end.
 static bool next_line(source *s) {
-    while (input_file_next_line(&s->text, s->why)) {
-        char *const line = s->text.line;
+    while (input_file_next_line(&s->file, s->why)) {
+        char *const line = s->file.line;
         if (!line) return true;
         s->at =
-            line + (s->text.number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); // a mark of UTF-8
+            line + (s->file.number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); // a mark of UTF-8
         s->at += strspn(s->at, " \t");
         if (*s->at != '\0' && *s->at != '#') return true;
     }
@@ -166,13 +165,8 @@ static bool read_camera(source *s) {
            fail_at(s->why, &s->place, "no memory for %zu cameras", s->camera_count + 1);
 }
 
-static int compare_ids(const void *a, const void *b) {
-    const int64_t x = ((const source_camera *)a)->id, y = ((const source_camera *)b)->id;
-    return (x > y) - (x < y);
-}
-
 static bool end_cameras(source *s) {
-    const char *const path = s->file->path;
+    const char *const path = s->file.path;
     if (s->camera_count == 0) return fail(s->why, "%s: holds no cameras", path);
     qsort(s->cameras, s->camera_count, sizeof *s->cameras, compare_ids);
     for (size_t i = 1; i < s->camera_count; i++)
@@ -192,7 +186,7 @@ static bool turn_quaternion(const double q[4], double matrix[9]) {
 
 // A name ends at a zero byte, in text at the end of the line. It may hold spaces.
 static bool read_name(source *s, char name[MAX_NAME]) {
-    const record_place begin = {s->file->path, "byte", s->file->offset};
+    const record_place begin = {s->file.path, "byte", s->file.offset};
     if (!s->binary) {
         s->at += strspn(s->at, " \t");
         size_t length = strlen(s->at);
@@ -203,7 +197,7 @@ static bool read_name(source *s, char name[MAX_NAME]) {
         return true;
     }
     for (size_t length = 0; length < MAX_NAME; length++) {
-        if (!input_file_read(s->file, &name[length], 1, "an image's name", s->why)) return false;
+        if (!input_file_read(&s->file, &name[length], 1, "an image's name", s->why)) return false;
         if (!name[length]) return true;
     }
     return fail_at(s->why, &begin, "an image name of more than %d bytes", MAX_NAME - 1);
@@ -213,18 +207,18 @@ static bool read_name(source *s, char name[MAX_NAME]) {
 static bool skip_observations(source *s) {
     if (s->binary) {
         uint64_t count;
-        return input_file_read(s->file, &count, sizeof count, "an image's number of 2D points", s->why) &&
-               input_file_expect(s->file, count, 24, "2D points", s->why) &&
-               input_file_skip(s->file, count * 24, "2D points", s->why);
+        return input_file_read(&s->file, &count, sizeof count, "an image's number of 2D points", s->why) &&
+               input_file_expect(&s->file, count, 24, "2D points", s->why) &&
+               input_file_skip(&s->file, count * 24, "2D points", s->why);
     }
-    if (!input_file_next_line(&s->text, s->why)) return false;
+    if (!input_file_next_line(&s->file, s->why)) return false;
     size_t words = 0;
-    for (const char *at = s->text.line; at && *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t"))
+    for (const char *at = s->file.line; at && *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t"))
         words++;
     return words % 3 == 0 ||
            fail(s->why,
                 "%s: at line %" PRIu64 ": %zu words for an image's 2D points, which have three words each",
-                s->file->path, s->text.number, words);
+                s->file.path, s->file.number, words);
 }
 
 static bool read_image(source *s) {
@@ -254,7 +248,7 @@ static bool read_track(source *s, uint64_t entries) {
     const char *const what = "a track's image id";
     reconstruction *const r = s->out;
     if (!r->with_tracks)
-        return !s->binary || input_file_skip(s->file, entries * 8, "a point's track", s->why);
+        return !s->binary || input_file_skip(&s->file, entries * 8, "a point's track", s->why);
     for (uint64_t i = 0; s->binary ? i < entries : !at_end_of_line(s); i++) {
         int64_t image, point;
         if (!take(s, 8, "a point's track") || !whole(s, 4, what, INT32_MIN, UINT32_MAX, &image) ||
@@ -286,7 +280,7 @@ static bool read_point(source *s) {
     }
     if (!reals(s, "a point's error", &error, 1) || (s->binary && !whole(s, 8, "", 0, 0, &track)))
         return false;
-    return (!s->binary || input_file_expect(s->file, (uint64_t)track, 8, "track entries", s->why)) &&
+    return (!s->binary || input_file_expect(&s->file, (uint64_t)track, 8, "track entries", s->why)) &&
            reconstruction_add_point(s->out, &s->place, at, color, s->why) && read_track(s, (uint64_t)track);
 }
 
@@ -307,30 +301,29 @@ static const part parts[] = {{"cameras", "cameras", CAMERA_BYTES, read_camera},
 // A binary file begins with the number of its records. Of text, comments say nothing: a hand may have edited the lines.
 static bool read_records(source *s, const part *p) {
     uint64_t count = UINT64_MAX;
-    if (s->binary && (!input_file_read(s->file, &count, sizeof count, "the number of records", s->why) ||
-                      !input_file_expect(s->file, count, p->least_bytes, p->what, s->why)))
+    if (s->binary && (!input_file_read(&s->file, &count, sizeof count, "the number of records", s->why) ||
+                      !input_file_expect(&s->file, count, p->least_bytes, p->what, s->why)))
         return false;
     for (uint64_t i = 0; i < count; i++) {
         if (!s->binary && !next_line(s)) return false;
-        if (!s->binary && !s->text.line) return true;
-        s->place = (record_place){s->file->path, s->binary ? "byte" : "line",
-                                  s->binary ? s->file->offset : s->text.number};
+        if (!s->binary && !s->file.line) return true;
+        s->place = (record_place){s->file.path, s->binary ? "byte" : "line",
+                                  s->binary ? s->file.offset : s->file.number};
         if (!p->read_one(s)) return false;
     }
-    return s->file->offset == s->file->size ||
-           fail(s->why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, s->file->path,
-                s->file->size - s->file->offset, s->file->offset);
+    return s->file.offset == s->file.size ||
+           fail(s->why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, s->file.path,
+                s->file.size - s->file.offset, s->file.offset);
 }
 
 static bool read_part(source *s, const char *folder, const part *p, const char *suffix) {
     char path[PATH_ROOM], name[32];
     snprintf(name, sizeof name, "%s%s", p->name, suffix);
     s->binary = strcmp(suffix, ".bin") == 0;
-    s->file = &s->text;
     if (p == &parts[1]) snprintf(s->out->file, sizeof s->out->file, "%s/%s", folder, name);
-    const bool done = path_join(path, folder, name, s->why) && input_file_open(&s->text, path, s->why) &&
+    const bool done = path_join(path, folder, name, s->why) && input_file_open(&s->file, path, s->why) &&
                       read_records(s, p) && (p != parts || end_cameras(s));
-    input_file_close(&s->text);
+    input_file_close(&s->file);
     return done;
 }
 
@@ -389,11 +382,11 @@ static uint64_t image_count(const char *folder) {
     char path[PATH_ROOM];
     const bool binary = has(folder, "images", ".bin");
     bool done = path_join(path, folder, binary ? "images.bin" : "images.txt", &why) &&
-                input_file_open(&s.text, path, &why);
-    if (binary) done = done && input_file_read(&s.text, &count, sizeof count, "images", &why);
-    for (; !binary && done && (done = next_line(&s)) && s.text.line; count++)
-        done = input_file_next_line(&s.text, &why);
-    input_file_close(&s.text);
+                input_file_open(&s.file, path, &why);
+    if (binary) done = done && input_file_read(&s.file, &count, sizeof count, "images", &why);
+    for (; !binary && done && (done = next_line(&s)) && s.file.line; count++)
+        done = input_file_next_line(&s.file, &why);
+    input_file_close(&s.file);
     if (!done) fprintf(stderr, "dsplat: %s\n", why.text);
     return done ? count : 0;
 }

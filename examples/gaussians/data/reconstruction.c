@@ -175,40 +175,22 @@ static bool find_picture(const char *folder, const char *name, char found[PATH_R
 
 // ---- the rules
 
-// Moves view i behind the `kept` first ones, or frees it.
-static void keep_view(reconstruction *r, size_t i, size_t *kept, bool stays) {
-    const dataset_view view = r->views[i];
-    r->views[i] = (dataset_view){0};
-    if (stays) {
-        r->views[(*kept)++] = view;
-    } else {
-        free(view.name);
-        free(view.mask_path);
-    }
-}
-
-static bool skip_missing(reconstruction *r, const char *folder, const char *pictures, fault *why) {
-    tally missing = {0};
+// Frees views without a name, and moves the others up.
+static void drop_nameless(reconstruction *r) {
     size_t kept = 0;
-    for (size_t i = 0; i < r->view_count; i++) {
-        char found[PATH_ROOM];
-        const bool is_there = find_picture(pictures, r->views[i].name, found);
-        char *const name = is_there ? strdup(found) : NULL;
-        if (is_there && !name) return fail(why, "%s: no memory for its images", r->file);
-        if (!is_there) tally_add(&missing, r->views[i].name);
-        keep_view(r, i, &kept, is_there);
-        if (is_there) free(r->views[kept - 1].name), r->views[kept - 1].name = name;
-    }
-    tally_say(&missing, folder, r->view_count, "views have no picture and are skipped");
+    for (size_t i = 0; i < r->view_count; i++)
+        if (r->views[i].name)
+            r->views[kept++] = r->views[i];
+        else
+            free(r->views[i].mask_path);
     r->view_count = kept;
-    return true;
 }
 
 static bool find_pictures(reconstruction *r, const char *folder, bool cameras_only, fault *why) {
     static const char *const folders[] = {"", "images", "", "input", "images_2", "images_4", "images_8"};
     size_t most = 0;
     char path[PATH_ROOM], best[PATH_ROOM], found[PATH_ROOM];
-    tally heic = {0};
+    tally heic = {0}, missing = {0};
     const char *pictures = r->in_images ? "images" : "";
     snprintf(best, sizeof best, "%s", folder);
     for (size_t i = r->in_images; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
@@ -238,7 +220,17 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
     if (strcmp(pictures, r->in_images ? "images" : "") != 0)
         fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
                 best);
-    return skip_missing(r, folder, best, why);
+    for (size_t i = 0; i < r->view_count; i++) {
+        char *const listed = r->views[i].name;
+        const bool is_there = find_picture(best, listed, found);
+        if (!is_there) tally_add(&missing, listed);
+        r->views[i].name = is_there ? strdup(found) : NULL;
+        free(listed);
+        if (is_there && !r->views[i].name) return fail(why, "%s: no memory for its images", r->file);
+    }
+    tally_say(&missing, folder, r->view_count, "views have no picture and are skipped");
+    drop_nameless(r);
+    return true;
 }
 
 // By name, held-out ones first.
@@ -251,21 +243,26 @@ static int compare_views(const void *a, const void *b) {
 // A picture that is both to train on and held out is held out, unless none would be left to train on.
 static bool sort_views(reconstruction *r, const char *folder, fault *why) {
     tally both = {0};
-    size_t kept = 0, training = 0;
-    const size_t all = r->view_count;
-    qsort(r->views, all, sizeof *r->views, compare_views);
-    for (size_t i = 0; i < all; i++) {
-        const dataset_view view = r->views[i], last = r->views[kept - (kept > 0)];
-        const bool again = kept > 0 && strcmp(view.name, last.name) == 0;
-        if (again && view.held_out == last.held_out)
-            return fail(why, "%s: two images are named '%.500s'", r->file, view.name);
-        if (again) tally_add(&both, view.name);
-        training += !again && !view.held_out;
-        keep_view(r, i, &kept, !again);
+    size_t training = 0;
+    const dataset_view *last = NULL; // that stays
+    qsort(r->views, r->view_count, sizeof *r->views, compare_views);
+    for (size_t i = 0; i < r->view_count; i++) {
+        dataset_view *const view = &r->views[i];
+        if (!last || strcmp(view->name, last->name) != 0) {
+            training += !view->held_out;
+            last = view;
+            continue;
+        }
+        if (view->held_out == last->held_out)
+            return fail(why, "%s: two images are named '%.500s'", r->file, view->name);
+        tally_add(&both, view->name);
+        free(view->name);
+        view->name = NULL;
     }
-    r->view_count = kept;
-    for (size_t i = 0; i < kept && training == 0 && both.count > 0; i++) r->views[i].held_out = false;
-    tally_say(&both, folder, kept,
+    drop_nameless(r);
+    for (size_t i = 0; i < r->view_count && training == 0 && both.count > 0; i++)
+        r->views[i].held_out = false;
+    tally_say(&both, folder, r->view_count,
               training > 0 ? "pictures are both to train on and held out, and are held out"
                            : "pictures are both to train on and held out: this split is ignored");
     return true;
@@ -297,8 +294,8 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
     return true;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    const int64_t x = ((const int64_t *)a)[0], y = ((const int64_t *)b)[0];
+int compare_ids(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 

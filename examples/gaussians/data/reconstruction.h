@@ -81,6 +81,7 @@ bool rotation_of(double m[9], double *scale, fault *why);
 // Whether files and arrays may have a camera or a point there: finite, and not farther than 1e18 from the origin, as
 // squares of distances must be floats too.
 bool place_is_near(const double place[3]);
+int compare_ids(const void *a, const void *b); // for qsort and bsearch: of what begins with an int64_t
 // Append a view (`name` and view->mask_path are copied, a backslash as /) or a point, after the checks that all readers share.
 // Refused: an image name that is empty or leaves the folder of the images, a lens that lens_check refuses, a camera or a
 // point for which place_is_near is false.
