@@ -316,41 +316,36 @@ static bool read_records(source *s, const part *p) {
                 s->file.size - s->file.offset, s->file.offset);
 }
 
-static bool read_part(source *s, const char *folder, const part *p, const char *suffix) {
-    char path[PATH_ROOM], name[32];
-    snprintf(name, sizeof name, "%s%s", p->name, suffix);
-    s->binary = strcmp(suffix, ".bin") == 0;
-    if (p == &parts[1]) snprintf(s->out->file, sizeof s->out->file, "%s/%s", folder, name);
-    const bool done = path_join(path, folder, name, s->why) && input_file_open(&s->file, path, s->why) &&
-                      read_records(s, p) && (p != parts || end_cameras(s));
+// Where a part of the model is: text only where there is no binary file.
+static bool find_part(const char *folder, const part *p, char path[PATH_ROOM], fault *why) {
+    static const char *const kinds[] = {".bin", ".txt", NULL};
+    char binary[32]; // which a message names if neither is there
+    snprintf(binary, sizeof binary, "%s%s", p->name, kinds[0]);
+    return file_find(folder, p->name, kinds, path) || path_join(path, folder, binary, why);
+}
+
+static bool open_part(source *s, const char *path) {
+    s->binary = strcmp(strrchr(path, '.'), ".bin") == 0;
+    return input_file_open(&s->file, path, s->why);
+}
+
+static bool read_part(source *s, const char *path, const part *p) {
+    const bool done = open_part(s, path) && read_records(s, p) && (p != parts || end_cameras(s));
     input_file_close(&s->file);
     return done;
 }
 
-static bool has(const char *folder, const char *name, const char *suffix) {
-    char file[32];
-    snprintf(file, sizeof file, "%s%s", name, suffix);
-    return is_file_in(folder, file);
-}
-
-// The suffix of one part: .txt only where there is no binary file.
-static const char *suffix_of(const char *folder, const char *name) {
-    return !has(folder, name, ".bin") && has(folder, name, ".txt") ? ".txt" : ".bin";
-}
-
 // Points of the kind of the cameras are preferred.
-static bool load_points(source *s, const char *folder, const char *kind) {
-    const char *const suffixes[] = {kind, ".bin", ".txt", ".ply"};
-    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
+static bool load_points(source *s, const char *folder, const char *cameras_kind) {
+    const char *const kinds[] = {cameras_kind, ".bin", ".txt", ".ply"};
+    char path[PATH_ROOM];
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (const part *p = &parts[2]; p < &parts[4]; p++) {
-            char path[PATH_ROOM];
-            if (!has(folder, p->name, suffixes[k])) continue;
-            if (snprintf(path, sizeof path, "%s/%s%s", folder, p->name, suffixes[k]) >= PATH_ROOM)
-                return true;
+            const char *const kind[] = {kinds[k], NULL};
+            if (!file_find(folder, p->name, kind, path)) continue;
             s->out->points_file = strdup(path);
             if (!s->out->points_file) return fail(s->why, "%s: no memory for its name", path);
-            return strcmp(suffixes[k], ".ply") == 0 ? ply_read_points(path, s->out, s->why)
-                                                    : read_part(s, folder, p, suffixes[k]);
+            return strcmp(*kind, ".ply") == 0 ? ply_read_points(path, s->out, s->why) : read_part(s, path, p);
         }
     return true;
 }
@@ -363,10 +358,11 @@ bool colmap_load_points(const char *folder, reconstruction *out, fault *why) {
 bool colmap_load(const char *model_folder, bool with_tracks, reconstruction *out, fault *why) {
     *out = (reconstruction){.with_tracks = with_tracks, .in_images = true};
     source s = {.out = out, .why = why};
-    const char *const kind = suffix_of(model_folder, "cameras");
-    const bool done = read_part(&s, model_folder, &parts[0], kind) &&
-                      read_part(&s, model_folder, &parts[1], suffix_of(model_folder, "images")) &&
-                      load_points(&s, model_folder, kind);
+    char cameras[PATH_ROOM];
+    const bool done = find_part(model_folder, &parts[0], cameras, why) && read_part(&s, cameras, &parts[0]) &&
+                      find_part(model_folder, &parts[1], out->file, why) &&
+                      read_part(&s, out->file, &parts[1]) &&
+                      load_points(&s, model_folder, strrchr(cameras, '.'));
     free(s.cameras);
     if (!done) reconstruction_close(out);
     return done;
@@ -380,11 +376,9 @@ static uint64_t image_count(const char *folder) {
     source s = {.why = &why};
     uint64_t count = 0;
     char path[PATH_ROOM];
-    const bool binary = has(folder, "images", ".bin");
-    bool done = path_join(path, folder, binary ? "images.bin" : "images.txt", &why) &&
-                input_file_open(&s.file, path, &why);
-    if (binary) done = done && input_file_read(&s.file, &count, sizeof count, "images", &why);
-    for (; !binary && done && (done = next_line(&s)) && s.file.line; count++)
+    bool done = find_part(folder, &parts[1], path, &why) && open_part(&s, path);
+    if (s.binary) done = done && input_file_read(&s.file, &count, sizeof count, "images", &why);
+    for (; !s.binary && done && (done = next_line(&s)) && s.file.line; count++)
         done = input_file_next_line(&s.file, &why);
     input_file_close(&s.file);
     if (!done) fprintf(stderr, "dsplat: %s\n", why.text);
@@ -408,7 +402,8 @@ static void consider(found_model *best, const char *folder, bool children) {
         free(entries[i]);
     }
     free(entries);
-    if (strlen(folder) >= PATH_ROOM || !(has(folder, "cameras", ".bin") || has(folder, "cameras", ".txt")))
+    if (strlen(folder) >= PATH_ROOM ||
+        !(is_file_in(folder, "cameras.bin") || is_file_in(folder, "cameras.txt")))
         return;
     // A single model is not opened to count its images: it is read anyway, and then says what is wrong.
     if (best->models++ == 1) best->images = image_count(best->folder);

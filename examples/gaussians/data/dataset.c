@@ -429,7 +429,7 @@ static bool load_map(loading *work, size_t i, fault *why) {
     photograph p = {.picture = {0}};
     plane *const map = &p.map[DEPTH];
     if (!is_asked(view, work->of)) return true;
-    if (!picture_file_find(work->folder, view->name, depth_suffixes, path)) {
+    if (!file_find(work->folder, view->name, depth_suffixes, path)) {
         return fail(why, "%s: has no depth map of the picture %s, a PNG or PFM named after it or its stem",
                     work->folder, view->name);
     }
@@ -460,8 +460,7 @@ bool depth_maps_load(dataset *data, const char *folder, const dataset_options *o
     data->files = files;
     for (size_t i = 0; i < data->view_count; i++) {
         char path[PATH_ROOM]; // loading says what is missing
-        if (is_asked(&data->views[i], of) &&
-            picture_file_find(folder, data->views[i].name, depth_suffixes, path))
+        if (is_asked(&data->views[i], of) && file_find(folder, data->views[i].name, depth_suffixes, path))
             add_file(data, path, NULL);
     }
     return read_all(&work, why);

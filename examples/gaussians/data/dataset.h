@@ -45,7 +45,7 @@ typedef struct dataset_options {
 // 3. The largest COLMAP model in FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*.
 // The rules for all of them are those of reconstruction_settle.
 //
-// Masks: FOLDER/masks of a COLMAP model may have some (picture_file_find); in transforms.json a frame may name one. Black
+// Masks: FOLDER/masks of a COLMAP model may have some (file_find); in transforms.json a frame may name one. Black
 // pixels do not count. A pixel counts if neither its mask nor, with mask_from_alpha, its alpha is 0; after undistortion
 // and downscaling if all pixels that it comes from count. Each picture has pixels that count.
 //
@@ -72,7 +72,7 @@ void dataset_close(dataset *data); // harmless on {0} and twice
 typedef enum depth_maps_of { DEPTH_MAPS_TRAINING, DEPTH_MAPS_HELD_OUT, DEPTH_MAPS_ALL } depth_maps_of;
 
 // Reads the depth maps of views, those held out or the others, into view->depth: the first of NAME.png, STEM.png,
-// NAME.pfm, STEM.pfm in the folder (picture_file_find, plane.h), which has the size of the photograph's file. It holds
+// NAME.pfm, STEM.pfm in the folder (file_find, plane.h), which has the size of the photograph's file. It holds
 // inverse depth, scaled and shifted by numbers that are not known: depth is the camera's z, of a fisheye the
 // distance. It is undistorted and downscaled with the picture, as `options` say with which the data was loaded.
 // Values that are not finite, and those that are made of one, are unknown: NaN. Each map has known values. The

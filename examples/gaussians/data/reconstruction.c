@@ -139,8 +139,7 @@ static const char *suffix_of(const char *name) {
 
 static const char *const mask_suffixes[] = {".png", ".PNG", NULL};
 
-bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
-                       char path[PATH_ROOM]) {
+bool file_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]) {
     const int lengths[2] = {(int)strlen(name), (int)(suffix_of(name) - name)};
     fault ignored;
     for (; *suffixes; suffixes++)
@@ -283,7 +282,7 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
             free(view->mask_path);
             view->mask_path = NULL;
         }
-        if (!view->mask_path && look && picture_file_find(masks, view->name, mask_suffixes, path)) {
+        if (!view->mask_path && look && file_find(masks, view->name, mask_suffixes, path)) {
             view->mask_path = strdup(path + strlen(folder) + 1);
             if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
         }

@@ -113,10 +113,9 @@ void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count);
 
 // ---- files of pictures
 
-// Finds a file that belongs to a picture by its name, a mask or a depth map: NAME and the suffix (a.jpg.png, as COLMAP
-// has it), or NAME with the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
-bool picture_file_find(const char *folder, const char *name, const char *const *suffixes,
-                       char path[PATH_ROOM]);
+// Finds a file by its name, such as the mask of a picture: NAME and the suffix (a.jpg.png, as COLMAP has it), or NAME with
+// the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
+bool file_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]);
 bool picture_is_heic(const char *name);                // by its suffix
 bool is_file_in(const char *folder, const char *name); // whether "folder/name" is a file
 
