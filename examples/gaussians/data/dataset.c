@@ -272,24 +272,6 @@ static bool load_view(loading *work, size_t i, fault *why) {
     return done;
 }
 
-// Moves views and points.
-static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
-    out->points = malloc((source->point_count + 1) * sizeof *out->points);
-    out->colors = malloc((source->point_count + 1) * sizeof *out->colors);
-    out->picture_folder = strdup(source->pictures);
-    if (!out->points || !out->colors || !out->picture_folder)
-        return fail(why, "no memory for %zu points", source->point_count);
-    out->view_count = source->view_count, out->point_count = source->point_count;
-    for (size_t i = 0; i < out->point_count; i++) {
-        for (int k = 0; k < 3; k++) out->points[i][k] = (float)source->points[i].place[k];
-        memcpy(out->colors[i], source->points[i].color, sizeof *out->colors);
-    }
-    out->views = source->views, out->tracks = source->tracks, out->track_count = source->track_count;
-    source->views = NULL, source->view_count = 0, source->tracks = NULL;
-    memcpy(out->offset, source->offset, sizeof out->offset);
-    return true;
-}
-
 // Adds FOLDER/NAME, or FOLDER if the name is NULL, to the files of the data.
 static void add_file(dataset *out, const char *folder, const char *name) {
     char path[PATH_ROOM];
@@ -298,15 +280,28 @@ static void add_file(dataset *out, const char *folder, const char *name) {
     if (file_id_of(name ? path : folder, &out->files[out->file_count])) out->file_count++;
 }
 
-static bool add_files(dataset *out, const reconstruction *source, const char *folder, const char *pictures,
-                      fault *why) {
+// Moves views and points, and lists their files.
+static bool move_to_dataset(reconstruction *source, const char *folder, const char *pictures, dataset *out,
+                            fault *why) {
     static const char *const names[] = {"cameras.bin",          "images.bin",      "cameras.txt",
                                         "images.txt",           "transforms.json", "transforms_train.json",
                                         "transforms_test.json", "points3D.bin",    "points3D.txt"};
     const size_t name_count = sizeof names / sizeof *names;
     char model[PATH_ROOM]; // the folder of the file that lists the views
-    out->files = calloc(name_count + 1 + 2 * out->view_count, sizeof *out->files);
-    if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
+    out->points = malloc((source->point_count + 1) * sizeof *out->points);
+    out->colors = malloc((source->point_count + 1) * sizeof *out->colors);
+    out->picture_folder = strdup(source->pictures);
+    out->files = calloc(name_count + 1 + 2 * source->view_count, sizeof *out->files);
+    if (!out->points || !out->colors || !out->picture_folder || !out->files)
+        return fail(why, "no memory for %zu views and %zu points", source->view_count, source->point_count);
+    for (size_t i = 0; i < source->point_count; i++) {
+        for (int k = 0; k < 3; k++) out->points[i][k] = (float)source->points[i].place[k];
+        memcpy(out->colors[i], source->points[i].color, sizeof *out->colors);
+    }
+    out->views = source->views, out->view_count = source->view_count, out->point_count = source->point_count;
+    out->tracks = source->tracks, out->track_count = source->track_count;
+    source->views = NULL, source->view_count = 0, source->tracks = NULL;
+    memcpy(out->offset, source->offset, sizeof out->offset);
     strcpy(model, source->file);
     *strrchr(model, '/') = '\0';
     for (size_t i = 0; i < name_count; i++) add_file(out, model, names[i]);
@@ -394,9 +389,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
     if (loaded &&
         snprintf(work.pictures, PATH_ROOM, "%s%s%s", folder, *inside ? "/" : "", inside) >= PATH_ROOM)
         loaded = fail(why, "%.200s...: the path is too long", folder);
-    loaded =
-        loaded && move_to_dataset(&source, out, why) && add_files(out, &source, folder, work.pictures, why);
-    loaded = loaded && read_all(&work, why);
+    loaded = loaded && move_to_dataset(&source, folder, work.pictures, out, why) && read_all(&work, why);
     if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
     if (loaded) say_remarks(out, folder);
     reconstruction_close(&source);

@@ -39,11 +39,8 @@ typedef struct dataset_options {
     bool with_tracks;     // tracks are wanted
 } dataset_options;
 
-// Loads the first of these that it finds:
-// 1. The largest COLMAP model in FOLDER/sparse/*, FOLDER/sparse or FOLDER itself (colmap_find).
-// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, or FOLDER/transforms.json (transforms_load).
-// 3. The largest COLMAP model in FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*.
-// The rules for all of them are those of reconstruction_settle.
+// Loads the first of these that it finds: a COLMAP model (colmap_find), transforms_train.json or transforms.json
+// (transforms_load), a COLMAP model elsewhere. The rules for all of them are those of reconstruction_settle.
 //
 // Masks: FOLDER/masks of a COLMAP model may have some (file_find); in transforms.json a frame may name one. Black
 // pixels do not count. A pixel counts if neither its mask nor, with mask_from_alpha, its alpha is 0; after undistortion
@@ -52,11 +49,9 @@ typedef struct dataset_options {
 // A picture of another size than its camera's is one that was made smaller or larger, and so is its mask: the lens is
 // fitted to it (lens_resize). It is an error if its sides have no factor in common.
 //
-// Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
-// (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows
-// and columns that do not fill a block are cut off at the bottom and the right. Near planes are those of
-// dataset_set_near_planes. Fails if there is no view.
-// On failure *out is empty.
+// Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size (see lens.h),
+// downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows and columns that do not fill a
+// block are cut off at the bottom and the right. Near planes are those of dataset_set_near_planes. On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
 // For dataset_options.wanted: no picture is wanted, only cameras.
 bool dataset_no_picture(size_t index, const char *name, const void *context);

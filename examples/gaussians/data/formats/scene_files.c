@@ -143,16 +143,6 @@ static bool write_whole(const scene_stream *s, gs_gaussians whole, fault *why) {
     return s->format->write(&s->file, &whole, s->variant, why);
 }
 
-// Keeps a piece until all are there.
-static bool collect(scene_stream *s, const gs_gaussians *piece, fault *why) {
-    if (!s->all.mean && !scene_open(&s->all, s->shape.count, s->shape.sh_degree, why)) return false;
-    const gs_arrays from = gs_arrays_of(piece), to = gs_arrays_of(&s->all);
-    for (int a = 0; a < GS_ARRAYS; a++)
-        memcpy(to.of[a] + s->put * to.width[a], from.of[a],
-               (size_t)(piece->count * to.width[a]) * sizeof(float));
-    return true;
-}
-
 bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why) {
     if (!check_finite(piece, s->put, s->file.path, "not written: ", why)) return false;
     if (piece->count == 0) return true;
@@ -162,8 +152,12 @@ bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why) {
         s->format->put(s->file.stream, piece);
     } else if (piece->count == s->shape.count) {
         if (!write_whole(s, *piece, why)) return false;
-    } else {
-        if (!collect(s, piece, why)) return false;
+    } else { // kept until all are there
+        if (!s->all.mean && !scene_open(&s->all, s->shape.count, s->shape.sh_degree, why)) return false;
+        const gs_arrays from = gs_arrays_of(piece), to = gs_arrays_of(&s->all);
+        for (int a = 0; a < GS_ARRAYS; a++)
+            memcpy(to.of[a] + s->put * to.width[a], from.of[a],
+                   (size_t)(piece->count * to.width[a]) * sizeof(float));
         if (s->put + piece->count == s->shape.count && !write_whole(s, s->all, why)) return false;
     }
     s->put += piece->count;

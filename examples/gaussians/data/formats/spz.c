@@ -298,30 +298,28 @@ static bool write_gzip(const output_file *file, const spz_header *h, const spz_p
 
 static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
     enum { LEVEL = 12 };
-    uint8_t *packed[PARTS] = {NULL};
+    const spz_place place = {.contents = sizeof *h + sizeof place};
+    spz_header counted = *h;
     stream_size sizes[PARTS];
-    bool done = true;
-    int streams = 0;
+    size_t room = 0, used = 0;
+    for (int p = 0; p < PARTS; p++) room += ZSTD_compressBound((size_t)parts->bytes[p]);
+    uint8_t *const packed = malloc(room);
+    bool done = packed != NULL;
     for (int p = 0; p < PARTS && done; p++) {
-        if (parts->bytes[p] == 0) continue;
-        const size_t room = ZSTD_compressBound((size_t)parts->bytes[p]);
-        size_t got = 0;
-        packed[streams] = malloc(room);
-        if (packed[streams])
-            got = ZSTD_compress(packed[streams], room, parts->part[p], (size_t)parts->bytes[p], LEVEL);
-        sizes[streams] = (stream_size){got, parts->bytes[p]};
-        done = packed[streams++] && !ZSTD_isError(got);
+        const size_t bytes = (size_t)parts->bytes[p];
+        if (bytes == 0) continue;
+        const size_t got = ZSTD_compress(packed + used, room - used, parts->part[p], bytes, LEVEL);
+        done = !ZSTD_isError(got);
+        sizes[counted.streams++] = (stream_size){got, bytes};
+        used += done ? got : 0;
     }
-    if (done) {
-        const spz_place place = {.contents = sizeof *h + sizeof place};
-        spz_header counted = *h;
-        counted.streams = (uint8_t)streams;
-        fwrite(&counted, sizeof counted, 1, file->stream); // the stream remembers errors
+    if (done) { // the stream remembers errors
+        fwrite(&counted, sizeof counted, 1, file->stream);
         fwrite(&place, sizeof place, 1, file->stream);
-        fwrite(sizes, sizeof *sizes, (size_t)streams, file->stream);
-        for (int s = 0; s < streams; s++) fwrite(packed[s], 1, (size_t)sizes[s].compressed, file->stream);
+        fwrite(sizes, sizeof *sizes, counted.streams, file->stream);
+        fwrite(packed, 1, used, file->stream);
     }
-    for (int s = 0; s < streams; s++) free(packed[s]);
+    free(packed);
     return done || fail(why, "%s: no memory for zstd", file->path);
 }
 
