@@ -129,20 +129,6 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     EXPECT_TRUE(contains(why, "b.png")) << why.text;
 }
 
-TEST_F(Dataset, PutsTransparentPicturesOnABackground) {
-    write_all();
-    write_ramp("a.png", 7, 5, 40, 4);
-    ASSERT_TRUE(load(1)) << why.text;
-    expect_size(0, 7, 5);
-    EXPECT_EQ(got.views[0].picture.pixels[0], 0);
-    // 46 * 160 / 255 = 28.9, 40 * 160 / 255 = 25.1
-    expect_values(got.views[0].picture.pixels + 3 * (7 * 4 + 6), {29, 25});
-    ASSERT_TRUE(load(1, {1, 0.5f, 0})) << why.text;
-    expect_values(got.views[0].picture.pixels, {255, 128, 0});
-    // 28.9 + 255 * 95 / 255, 25.1 + 127.5 * 95 / 255 = 72.6
-    expect_values(got.views[0].picture.pixels + 3 * (7 * 4 + 6), {124, 73});
-}
-
 TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
@@ -213,15 +199,6 @@ TEST_F(Dataset, FindsPicturesByOtherNamesAndInOtherFolders) {
     found("", {"a.jpg", "b.png"});
 }
 
-TEST_F(Dataset, FitsCamerasToPicturesOfAnotherSize) {
-    write_all();
-    write_ramp("b.png", 4, 3, 20);
-    ASSERT_TRUE(load(1)) << why.text;
-    expect_camera(1, {4, 3, 5, 5.5, 2.25, 1.625});
-    EXPECT_EQ(said, says("1 of 2 pictures have another size than their camera, which is fitted to them (the "
-                         "first: 'b.png')"));
-}
-
 // Map coordinates: seven digits before the point. What is far moves to the origin, by a round offset; by whole numbers if
 // all cameras are in one place.
 TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
@@ -272,21 +249,6 @@ TEST_F(Dataset, ReadsMasksByBothNames) {
     EXPECT_EQ(mask_of(1), "110011001100");
     EXPECT_FALSE(load(3)); // no block of a.png is whole
     EXPECT_EQ(why.text, folder / "images/a.png: its mask leaves no pixel that counts");
-}
-
-TEST_F(Dataset, UndistortsMasks) {
-    cameras[0].model = 4;
-    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0, 0};
-    write_all();
-    write_mask("a.png", 7, 5, white);
-    write_mask("b.png", 8, 6, [](int x, int y) { return x == 6 && y == 3 ? 0 : 255; });
-    ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(mask_of(0), std::string(35, '1'));
-    const std::string text = mask_of(1);
-    const auto masked = std::count(text.begin(), text.end(), '0');
-    EXPECT_TRUE(masked >= 2 && masked <= 6) << masked; // every pixel that the masked one is mixed into
-    EXPECT_EQ(std::count(text.begin(), text.end(), '1') + masked, 48);
-    EXPECT_EQ(text[3 * 8 + 6], '0');
 }
 
 TEST_F(Dataset, MakesMasksOfAlpha) {
@@ -355,28 +317,70 @@ TEST_F(Dataset, ReadsDepthMapsOfTheViewsThatAreAskedFor) {
     EXPECT_TRUE(contains(why, "a.png")) << why.text;
 }
 
-// As the picture, whose red channel is a ramp too. Means of blocks; the last column and row are cut off.
-TEST_F(Dataset, UndistortsAndDownscalesDepthMaps) {
-    cameras[0].model = 4;
-    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0.02, 0};
-    write_all();
-    write_depth("a.pfm", 7, 5, [](int x, int y) {
-        return x == 6 && y == 0 ? NAN : x == 3 && y == 1 ? INFINITY : ramp(x, y);
-    });
-    write_depth("b.pfm", 8, 6, [](int x, int) { return float(20 + x); });
-    ASSERT_TRUE(load(2) && load_depth(2)) << why.text;
-    const float *const a = got.views[0].depth; // 3 x 2
-    EXPECT_FLOAT_EQ(a[0], ramp(0, 0) + 0.125f + 1);
-    EXPECT_TRUE(std::isnan(a[1])); // made of an infinity
-    EXPECT_FLOAT_EQ(a[3 + 2], ramp(4, 2) + 0.125f + 1);
-    ASSERT_TRUE(load(1) && load_depth(1)) << why.text;
-    int moved = 0;
-    for (int i = 0; i < 48; i++) {
-        EXPECT_NEAR(got.views[1].depth[i], got.views[1].picture.pixels[3 * i], 0.501) << i;
-        moved += std::abs(got.views[1].depth[i] - float(20 + i % 8)) > 0.1f;
+// All that belongs to a picture is undistorted at full size, then made smaller by means of blocks.
+TEST_F(Dataset, ResamplesMapsWithTheirPicture) {
+    cameras[0] = {1, 4, 80, 60, {100.5, 101, 41, 30.5, 0.1, -0.2, 0.01, 0.02}};
+    write_model();
+    write_ramp("a.png", 7, 5, 40);
+    const auto rgba = [](int x, int y, int c) { return c == 0 ? 3 * x : c < 3 || x < 40 ? 85 * c : 4 * y; };
+    const auto unknown = [](int x, int y) { return x == 70 && y == 10; };
+    const auto depth_of = [&](int x, int y) { return unknown(x, y) ? INFINITY : float(3 * x); };
+    write_picture("images/b.png", 80, 60, 4, rgba);
+    write_mask("a.png", 7, 5, white);
+    write_mask("b.png", 80, 60, [&](int x, int y) { return unknown(x, y) ? 0 : 255; });
+    write_depth("a.pfm", 7, 5, ramp);
+    write_depth("b.pfm", 80, 60, depth_of);
+    ASSERT_TRUE(list()) << why.text;
+    image over, picture, small; // on red
+    plane maps[3], map, mean;   // alpha, mask, depth
+    ASSERT_TRUE(image_open(&over, 80, 60, 3, &why));
+    for (plane &one : maps) ASSERT_TRUE(plane_open(&one, 80, 60, &why));
+    for (int i = 0; i < 80 * 60; i++) {
+        const int x = i % 80, y = i / 80;
+        const float alpha = float(rgba(x, y, 3)) / 255;
+        for (int c = 0; c < 3; c++)
+            over.pixels[3 * i + c] =
+                uint8_t(float(rgba(x, y, c)) * alpha + (c == 0 ? 255 : 0) * (1 - alpha) + 0.5f);
+        maps[0].values[i] = float(rgba(x, y, 3));
+        maps[1].values[i] = unknown(x, y) ? NAN : 0;
+        maps[2].values[i] = unknown(x, y) ? NAN : depth_of(x, y);
     }
-    EXPECT_GT(moved, 4);
-    EXPECT_EQ(got.views[0].depth[8], ramp(1, 1));
+    const lens *const optics = &listed.views[1].optics;
+    ASSERT_TRUE(lens_undistort(optics, &over, &picture, &why)) << why.text;
+    for (const int factor : {1, 4}) {
+        dataset_options options = options_of(factor, {1, 0, 0});
+        options.keep_alpha = true;
+        ASSERT_TRUE(load(options) && load_depth(factor)) << why.text;
+        const dataset_view &view = got.views[1];
+        const int pixels = 80 * 60 / factor / factor;
+        expect_camera(
+            1, {80.0 / factor, 60.0 / factor, 100.5 / factor, 101.0 / factor, 41.0 / factor, 30.5 / factor});
+        ASSERT_TRUE(image_downscale(&picture, factor, &small, &why));
+        EXPECT_EQ(memcmp(view.picture.pixels, small.pixels, size_t(3 * pixels)), 0);
+        image_close(&small);
+        for (int m = 0; m < 3; m++) {
+            ASSERT_TRUE(lens_undistort_plane(optics, &maps[m], &map, &why) &&
+                        plane_downscale(&map, factor, &mean, &why));
+            for (int i = 0; i < pixels; i++) {
+                const float value = mean.values[i], depth = view.depth[i];
+                const bool same = m == 0   ? view.alpha[i] == uint8_t(value + 0.5f)
+                                  : m == 1 ? view.mask[i] == (std::isnan(value) ? 0 : 255)
+                                           : depth == value || (std::isnan(depth) && std::isnan(value));
+                ASSERT_TRUE(same) << m << " " << i;
+                if (m == 2 && factor == 1 && i % 80 < 30) { // opaque, so the picture's red shows the same
+                    EXPECT_NEAR(depth, view.picture.pixels[3 * i], 0.501);
+                }
+            }
+            plane_close(&map), plane_close(&mean);
+        }
+        EXPECT_EQ(view.mask[10 / factor * (80 / factor) + 70 / factor], 0);
+        EXPECT_TRUE(!got.views[0].alpha && mask_of(0) == std::string(factor == 1 ? 35 : 1, '1'));
+        EXPECT_EQ(got.views[0].depth[0], factor == 1 ? ramp(0, 0) : ramp(0, 0) + 3.375f);
+    }
+    EXPECT_NE(memcmp(over.pixels, picture.pixels, 3 * 80 * 60), 0);
+    EXPECT_FALSE(got.is_object);
+    image_close(&over), image_close(&picture);
+    for (plane &one : maps) plane_close(&one);
 }
 
 // Pictures, masks, alpha and depth that memory does not hold lie in a file, with the same values.

@@ -441,6 +441,10 @@ void Messages::add_pictures() {
     // The first by name.
     after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); },
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature");
+    after(
+        [&] { write_ramp("b.png", 4, 3, 20); },
+        "warning: FOLDER: 1 of 2 pictures have another size than their camera, which is fitted to them (the "
+        "first: 'b.png')");
     after([&] { write_ramp("b.png", 8, 5, 40); },
           "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
     after(

@@ -159,48 +159,6 @@ TEST_F(Transforms, ReadsBlender) {
     }
 }
 
-// Straightened and downscaled with its picture.
-TEST_F(Transforms, KeepsAlphaIfAsked) {
-    const int color[] = {10, 20, 30};
-    write_picture("a.png", 80, 60, 4, [&](int x, int, int c) { return c < 3 ? color[c] : 3 * x; });
-    write_picture("b.png", 80, 60, 3, [&](int, int, int c) { return color[c]; });
-    write_bytes(folder / "transforms.json", document(ngp, {frame("a.png"), frame("b.png")}));
-    dataset_options options = options_of(2, {1, 0, 0});
-    options.keep_alpha = true;
-    ASSERT_TRUE(load(options)) << why.text;
-    ASSERT_EQ(got.view_count, 2u);
-    EXPECT_FALSE(got.is_object);
-    EXPECT_EQ(got.views[1].alpha, nullptr);
-    const dataset_view &view = got.views[0];
-    ASSERT_NE(view.alpha, nullptr);
-    bool varies = false;
-    for (int i = 0; i < view.picture.width * view.picture.height; i++) {
-        const double open = 1 - view.alpha[i] / 255.0; // the picture says the same: it was put on red
-        EXPECT_NEAR(view.picture.pixels[3 * i], 10 * (1 - open) + 255 * open, 1.5) << i;
-        EXPECT_NEAR(view.picture.pixels[3 * i + 1], 20 * (1 - open), 1.5) << i;
-        varies |= view.alpha[i] != view.alpha[0];
-    }
-    EXPECT_TRUE(varies);
-}
-
-// Undistorted at full size, then averaged; the intrinsics divided.
-TEST_F(Transforms, UndistortsBeforeItDownscales) {
-    write_picture("a.png", 80, 60, 3, [](int x, int, int c) { return c == 0 ? 3 * x : 10 * c; });
-    ASSERT_TRUE(list(document(ngp, {frame("a.png", straight, ",'cx':41,'p1':0,'p2':0")}))) << why.text;
-    image picture, undistorted, expected;
-    ASSERT_TRUE(image_read((folder / "a.png").c_str(), &picture, &why)) << why.text;
-    ASSERT_TRUE(lens_undistort(&listed.views[0].optics, &picture, &undistorted, &why)) << why.text;
-    EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
-    ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
-    ASSERT_TRUE(load(4)) << why.text;
-    const gs_camera &camera = got.views[0].camera;
-    EXPECT_TRUE(camera.width == 20 && camera.height == 15);
-    const float intrinsics[] = {camera.fx, camera.fy, camera.cx, camera.cy};
-    expect_values(intrinsics, {100.5f / 4, 101.0f / 4, 41.0f / 4, 30.5f / 4});
-    EXPECT_EQ(memcmp(got.views[0].picture.pixels, expected.pixels, 20 * 15 * 3), 0);
-    for (image *one : {&picture, &undistorted, &expected}) image_close(one);
-}
-
 // Photographs with a lens, as transforms_load reads them.
 TEST_F(Transforms, ReadsBackWhatItWrites) {
     touch({"images/a.jpg", "images/b\"c.jpg", "images/m.png"});

@@ -56,6 +56,11 @@ TEST_P(Formats, WritesWhatItReads) {
         }
     }
     EXPECT_EQ(folder.entries(), 1u);
+    const std::string renamed = folder / "b.ply"; // its content decides, not its name
+    std::filesystem::rename(path, renamed);
+    path = renamed;
+    ASSERT_TRUE(read()) << why.text;
+    expect_near(got, sent, GetParam().t);
 }
 
 TEST_P(Formats, KeepsExtremes) {
@@ -118,15 +123,6 @@ TEST_P(Formats, WritesNoFileThatItWouldRefuse) {
     EXPECT_TRUE(contains(why, path + ": not written: Gaussian 1 has sh[5] = ")) << why.text;
     EXPECT_EQ(read_bytes(path), old);
     EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST_P(Formats, ContentDecidesWhatIsRead) {
-    fill_randomly(&sent, 5, 0, 3);
-    ASSERT_TRUE(write(sent)) << why.text;
-    const std::string renamed = folder / "b.ply";
-    std::filesystem::rename(path, renamed);
-    ASSERT_TRUE(scene_read(renamed.c_str(), SCENE_FINITE, &got, &why)) << why.text;
-    EXPECT_EQ(got.count, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Formats, testing::ValuesIn(cases),
