@@ -100,9 +100,9 @@ static bool read_mask(const char *path, const image *picture, plane *out, unsign
                     mask.height, picture->width, picture->height);
     done = done && plane_open(out, picture->width, picture->height, why);
     for (size_t i = 0; done && i < plane_size(out); i++) {
-        const size_t x = i % (size_t)out->width * (size_t)mask.width / (size_t)out->width;
-        const size_t y = i / (size_t)out->width * (size_t)mask.height / (size_t)out->height;
-        const uint8_t *const pixel = mask.pixels + GS_CHANNELS * (y * (size_t)mask.width + x);
+        const size_t x = i % out->width * mask.width / out->width,
+                     y = i / out->width * mask.height / out->height;
+        const uint8_t *const pixel = mask.pixels + GS_CHANNELS * (y * mask.width + x);
         if (!pixel[0] && !pixel[1] && !pixel[2]) out->values[i] = NAN;
     }
     image_close(&mask);

@@ -81,6 +81,13 @@ lens plain() {
     return l;
 }
 
+// The same with k1, k2, p1, p2, k3, k4.
+lens distorting(const double k[6]) {
+    lens l = plain();
+    l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3], l.k3 = k[4], l.k4 = k[5];
+    return l;
+}
+
 // The largest difference from the pattern over pixels that were taken.
 double largest_error(const lens &l, const image &picture, int *compared) {
     double largest = 0;
@@ -99,7 +106,7 @@ double largest_error(const lens &l, const image &picture, int *compared) {
 
 TEST(Lens, UndoesEveryKindOfDistortion) {
     const struct {
-        double k[6]; // k1, k2, p1, p2, k3, k4
+        double k[6];
         bool fisheye;
     } kinds[] = {{{-0.2}, false},
                  {{0.15}, false},
@@ -111,9 +118,7 @@ TEST(Lens, UndoesEveryKindOfDistortion) {
                  {{0.0578421, -0.0805099, 0.03, -0.02, 0.05, -0.01}, false},
                  {{0.05, -0.02, 0, 0, 0.01, -0.002}, true}};
     for (const auto &kind : kinds) {
-        lens l = plain();
-        l.k1 = kind.k[0], l.k2 = kind.k[1], l.p1 = kind.k[2], l.p2 = kind.k[3], l.k3 = kind.k[4],
-        l.k4 = kind.k[5];
+        lens l = distorting(kind.k);
         l.fisheye = kind.fisheye;
         if (l.fisheye) l.fx = 75, l.fy = 70;
         ASSERT_FALSE(lens_is_ideal(&l));
@@ -175,8 +180,7 @@ TEST(Lens, ShowsNothingTwice) {
     const double kinds[][6] = {{-1.5},           {-0.5, -2},          {0.3, -3},     {-3, 1},
                                {0, 0, 0, 0, -4}, {0, 0, 0, 0, 1, -8}, {1e30, -1e38}, {0, 0, -1e38, 1e30}};
     for (const auto &k : kinds) {
-        lens l = plain();
-        l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3], l.k3 = k[4], l.k4 = k[5];
+        lens l = distorting(k);
         l.cx = l.width / 2 + 0.5, l.cy = l.height / 2 + 0.5; // in the middle of a pixel
         image taken =
             taken_by(l, [&](int i, int, int) { return std::min(255, 5 * std::abs(i - l.width / 2)); });

@@ -125,6 +125,7 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
 TEST_F(Library, SaysWhatItRefuses) {
     EXPECT_STREQ(distwar_train_term(0), "depth");
     for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
+    const float far[1][3] = {{0, NAN, 0}};
     const std::string above = "the weight of depth must be above 0";
     const std::pair<std::function<void()>, std::string> cases[] = {
         {[&] { settings.weights[0] = -1; }, above},
@@ -136,6 +137,18 @@ TEST_F(Library, SaysWhatItRefuses) {
         {[&] { settings.budget = 1; }, "--reproducible excludes --budget"},
         {[&] { settings.budget = NAN; }, "out of range"},
         {[&] { views[2].camera.near_plane = 0; }, "some cameras have a near plane, others have none"},
+        // What files may not hold: no pixels, mirrors, scales, skew, what is not finite.
+        {[&] { views[2].camera.width = 0; }, "view 2 has no pixels"},
+        {[&] { views[2].camera.fx = NAN; }, "view 2 has focal lengths nan"},
+        {[&] { views[2].camera.rotation[0] *= -1; }, "view 2: not a rotation"},
+        {[&] {
+             for (float &entry : views[2].camera.rotation) entry *= 2;
+         },
+         "view 2 has a rotation times 2"},
+        {[&] { views[2].camera.rotation[1] += 0.1f; }, "view 2: not a rotation"},
+        {[&] { views[2].camera.rotation[4] = NAN; }, "view 2: not a rotation"},
+        {[&] { views[2].camera.translation[1] = INFINITY; }, "view 2 has the translation 0.2, inf"},
+        {[&] { data.points = far, data.point_count = 1; }, "point 0 is not finite"},
         {[&] { data.point_count = 0; }, "neither points nor Gaussians"},
         {[&] { data.view_count = 0; }, "no view"}};
     const distwar_train_settings good = settings;

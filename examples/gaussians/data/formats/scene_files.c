@@ -156,8 +156,7 @@ bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why) {
         if (!s->all.mean && !scene_open(&s->all, s->shape.count, s->shape.sh_degree, why)) return false;
         const gs_arrays from = gs_arrays_of(piece), to = gs_arrays_of(&s->all);
         for (int a = 0; a < GS_ARRAYS; a++)
-            memcpy(to.of[a] + s->put * to.width[a], from.of[a],
-                   (size_t)(piece->count * to.width[a]) * sizeof(float));
+            memcpy(to.of[a] + s->put * to.width[a], from.of[a], piece->count * to.width[a] * sizeof(float));
         if (s->put + piece->count == s->shape.count && !write_whole(s, s->all, why)) return false;
     }
     s->put += piece->count;

@@ -185,7 +185,7 @@ static bool sog_read(input_file *file, gs_gaussians *out, fault *why) {
 
 // ---- writing
 
-enum { MOST_SIDE = 16383, MOST_BLOCKS = 9 }; // of a WebP picture; of memory
+enum { MOST_SIDE = 16383, MOST_BLOCKS = 8 }; // of a WebP picture; of memory
 
 // ---- few vectors that stand for many: a group is divided across its widest direction, again and again
 
@@ -299,8 +299,7 @@ typedef struct sog_plan {
     clusters clusters; // room for those of any kind
     uint64_t *order;   // of pixels: a Gaussian's place along a Morton curve, and its index in the low 32 bits
     uint8_t *rgba;     // room for one picture
-    float *colors;     // [count][3]
-    float *palette;    // [entries][harmonics]
+    float *palette;    // [entries][harmonics]; before that the colours, [count][3]
     int32_t *labels;   // the entry of each Gaussian
     int harmonics;     // floats of a Gaussian after degree 0
     void *blocks[MOST_BLOCKS];
@@ -498,9 +497,9 @@ static void find_codes(sog_plan *s, int64_t most_entries) {
     clamped outside[CLAMPED] = {{0}};
     const int64_t floats = s->harmonics + GS_CHANNELS;
     for (int64_t i = 0; i < GS_CHANNELS * g->count; i++)
-        s->colors[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
+        s->palette[i] = g->sh[i / GS_CHANNELS * floats + i % GS_CHANNELS];
     find_codebook(s, g->log_scale, AXES * g->count, c->scales);
-    find_codebook(s, s->colors, GS_CHANNELS * g->count, c->colors);
+    find_codebook(s, s->palette, GS_CHANNELS * g->count, c->colors);
     note_outside(s, outside, CLAMPED_SCALES, c->scales, g->log_scale, AXES, 0, AXES);
     note_outside(s, outside, CLAMPED_COLORS, c->colors, g->sh, floats, 0, GS_CHANNELS);
     if (s->harmonics > 0 && g->count > 0) {
@@ -535,13 +534,12 @@ static bool sog_write(const output_file *file, const gs_gaussians *scene, int va
     s.height = count ? (int)((count + (size_t)s.width - 1) / (size_t)s.width) : 1;
     if (s.width > MOST_SIDE)
         return fail(why, "%s: not written: %zu Gaussians are too many for SOG", file->path, count);
-    const size_t pixels = (size_t)s.width * (size_t)s.height,
-                 of_palette = (entries + PALETTE_COLUMNS) * rest; // the last row full
-    const size_t values = GS_CHANNELS * count > harmonics ? GS_CHANNELS * count : harmonics;
+    const size_t pixels = (size_t)s.width * s.height,
+                 of_palette = (entries + PALETTE_COLUMNS) * rest, // the last row full
+        values = GS_CHANNELS * count > harmonics ? GS_CHANNELS * count : harmonics;
     s.rgba = room(&s, pixels > of_palette ? pixels : of_palette, 4);
     s.order = room(&s, count, sizeof *s.order);
-    s.colors = room(&s, GS_CHANNELS * count, sizeof *s.colors);
-    s.palette = room(&s, harmonics, sizeof *s.palette);
+    s.palette = room(&s, values, sizeof *s.palette);
     s.labels = room(&s, count, sizeof *s.labels);
     c->group = room(&s, entries + CODES, sizeof *c->group);
     c->mean = room(&s, harmonics + CODES, sizeof *c->mean);

@@ -188,6 +188,14 @@ TEST_F(Written, PlyCarriesTheOffsetOfTheData) {
         ASSERT_TRUE(scene_read_notes(path.c_str(), &back, &why)) << why.text;
         EXPECT_EQ(memcmp(back.offset, notes.offset, sizeof back.offset), 0);
         EXPECT_EQ(read_bytes(path).find("dsplat_offset") == std::string::npos, x == 0);
+        testing::internal::CaptureStderr();
+        ASSERT_TRUE(scene_stream_open(&s, (folder / "a.sog").c_str(), &sent, &notes, &why)) << why.text;
+        scene_stream_discard(&s);
+        EXPECT_EQ(testing::internal::GetCapturedStderr(),
+                  x == 0 ? ""
+                         : "dsplat: " + folder.path +
+                               "/a.sog: the format cannot say that 499999.5, 4499995.5, "
+                               "0 is added to its coordinates\n");
     }
 }
 

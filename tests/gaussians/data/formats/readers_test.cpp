@@ -211,9 +211,12 @@ TEST_F(Readers, ByTheirSpecifications) {
 TEST_F(Readers, SpzTurnsHarmonicsAsTheScene) {
     std::string all;
     for (int k = 0; k < 72; k++) all += char(128 + k);
+    testing::internal::CaptureStderr();
     ASSERT_TRUE(read("a.spz", gzip(spz_header(3, 1, 4, 12, 0, 0).text + positions + alphas + colors + scales +
                                    smallest_three + all)))
         << why.text;
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "dsplat: " + path + ": SH degree 4 is read to degree 3\n");
     ASSERT_EQ(got.sh_degree, 3);
     scene_in_memory in_file;
     in_file.open(1, 3);
@@ -240,6 +243,21 @@ TEST_F(Readers, PlyKnowsTheDegreeByTheCount) {
         }
         names.push_back("f_rest_" + std::to_string(count));
     }
+}
+
+// Scale 0, opacities 0 and 1 and a quaternion of length 0, as .splat and glTF have them, mean what they do in PLY.
+TEST_F(Readers, LimitsMeanTheSame) {
+    std::string splat = splat_file();
+    splat.replace(12, 4, std::string(4, '\0')).replace(27, 5, "\xff\x80\x80\x80\x80");
+    ASSERT_TRUE(read("a.splat", splat)) << why.text;
+    expect_values(got.log_scale, {std::log(1e-20)}, 0.02);
+    expect_values(got.quaternion, {0, 0, 0, 0});
+    EXPECT_NEAR(opacity_of(got, 0), 254.75 / 255, 1e-6);
+    gltf_model m = two_gaussians();
+    m.binary.replace(24, 4, std::string(4, '\0')).replace(56, 2, std::string(2, '\0'));
+    ASSERT_TRUE(read("a.glb", glb(m))) << why.text;
+    expect_values(got.log_scale, {std::log(1e-20)}, 0.02);
+    expect_values(got.opacity_logit, {-13.8, 13.8}, 0.02);
 }
 
 // A value that is not finite is refused, kept, or dropped with its Gaussian, but some have a meaning.

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <vector>
+#include <zlib.h>
 
 // An array of any numbers begins with these, each to the tolerance.
 template <typename T>
@@ -61,28 +62,17 @@ inline std::string ply_of_points(const std::string &format, const std::string &r
 inline Bytes spz_header(uint32_t version, uint32_t count, uint8_t degree, uint8_t fraction_bits,
                         uint8_t flags, uint8_t streams) {
     Bytes b;
-    b.put(uint32_t(0x5053474e))
-        .put(version)
-        .put(count)
-        .put(degree)
-        .put(fraction_bits)
-        .put(flags)
-        .put(streams);
-    return b;
+    b.put(uint32_t(0x5053474e)).put(version).put(count);
+    return b.put(degree).put(fraction_bits).put(flags).put(streams);
 }
 
 // RFC 1952, with one block that is not compressed (RFC 1951, 3.2.4).
 inline std::string gzip(const std::string &data) {
-    uint32_t crc = ~0u;
-    for (const char c : data) {
-        crc ^= uint8_t(c);
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
+    const auto crc = crc32(0, reinterpret_cast<const Bytef *>(data.data()), uInt(data.size()));
     Bytes b;
-    b.put(std::string("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01", 11))
-        .put(uint16_t(data.size()))
-        .put(uint16_t(~data.size()));
-    return b.put(data).put(~crc).put(uint32_t(data.size())).text;
+    b.put(std::string("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01", 11));
+    b.put(uint16_t(data.size())).put(uint16_t(~data.size())).put(data);
+    return b.put(uint32_t(crc)).put(uint32_t(data.size())).text;
 }
 
 // RFC 8878: a frame of one segment with a raw block.
