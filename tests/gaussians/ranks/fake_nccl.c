@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The functions of libnccl.so.2 that the ranks call, for ranks on simt, where device memory is host memory. Data go
 // through a file that all ranks map. As in NCCL, calls return at once, a rank that is missing makes the others wait until
-// they abort, and one whose process is gone, or that has aborted, is an error of theirs.
+// they abort, and one whose process is gone, or that has aborted, is an error of theirs. What was called goes on while
+// the rank asks for its end by ncclCommGetAsyncError, as ranks do after each call.
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,16 +16,9 @@
 #include <unistd.h>
 #include <cuda_runtime.h>
 
-enum {
-    MOST_RANKS = 8,
-    MOST_CALLS = 64,
-    BOX_BYTES = 1 << 14,
-    SUCCESS = 0,
-    CUDA_ERROR = 1,
-    SYSTEM_ERROR = 2,
-    REMOTE_ERROR = 6,
-    IN_PROGRESS = 7
-};
+enum { MOST_RANKS = 8, MOST_CALLS = 64, BOX_BYTES = 1 << 14 };
+enum { SUCCESS = 0, CUDA_ERROR = 1, SYSTEM_ERROR = 2, REMOTE_ERROR = 6, IN_PROGRESS = 7 };
+enum { SUM = 0, INT64 = 4, FLOAT = 7 };
 
 typedef struct fake_id {
     char path[128];
@@ -53,14 +45,10 @@ typedef struct transfer {
 typedef struct fake_comm {
     meeting *shared;
     int count, rank;
-    fake_id id;
-    pthread_t thread;
-    bool running;
-    atomic_bool done, aborted;
+    fake_id id; // empty where the file is gone
     transfer transfers[MOST_CALLS];
     int transfers_count;
-    // The end of an all-reduce, done after the transfers.
-    void (*finish)(struct fake_comm *);
+    // Of an all-reduce, which ends after the transfers; else values is NULL. others: [rank][values_count]
     char *values, *others;
     size_t values_count;
     int type, operation;
@@ -69,7 +57,6 @@ typedef struct fake_comm {
 // Of the static kind: for the other glibc allocates at a thread's first use, and ends the process where it cannot.
 #define OF_THREAD static _Thread_local __attribute__((tls_model("initial-exec")))
 OF_THREAD fake_comm *grouped; // the communicator of the calls since group_start
-OF_THREAD int group_depth;
 
 int ncclGetVersion(int *version) {
     const char *const wanted = getenv("FAKE_NCCL_VERSION");
@@ -107,43 +94,54 @@ static bool move(fake_comm *comm, transfer *t) {
     return true;
 }
 
-// Ranks are more than cores, and one may write a file for seconds: who waits leaves the cores to others.
-static void wait_briefly(void) {
-    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-}
-
-static void *work(void *argument) {
-    fake_comm *const comm = argument;
-    for (bool all = false; !all && !atomic_load(&comm->aborted);) {
-        all = true;
-        bool moved = false;
-        for (int k = 0; k < comm->transfers_count; k++) {
-            moved |= move(comm, &comm->transfers[k]);
-            all = all && comm->transfers[k].moved == comm->transfers[k].bytes;
-        }
-        if (!moved && !all) wait_briefly();
+#define COMBINE(TYPE)                                                                                        \
+    for (size_t i = 0; i < comm->values_count; i++) {                                                        \
+        TYPE total = ((TYPE *)comm->others)[i];                                                              \
+        for (int r = 1; r < comm->count; r++) {                                                              \
+            const TYPE next = ((TYPE *)comm->others)[(size_t)r * comm->values_count + i];                    \
+            total = comm->operation == SUM ? (TYPE)(total + next) : total > next ? total : next;             \
+        }                                                                                                    \
+        ((TYPE *)comm->values)[i] = total;                                                                   \
     }
-    if (comm->finish && !atomic_load(&comm->aborted)) comm->finish(comm);
-    comm->finish = NULL;
-    comm->transfers_count = 0;
-    atomic_store(&comm->done, true);
-    return NULL;
+
+static void combine(const fake_comm *comm) {
+    if (comm->type == INT64) {
+        COMBINE(int64_t)
+    } else if (comm->type == FLOAT) {
+        COMBINE(float)
+    } else {
+        COMBINE(double)
+    }
 }
 
-static void *join(void *argument) {
-    fake_comm *const comm = argument;
-    atomic_store(&comm->shared->process[comm->rank], getpid());
-    atomic_fetch_add(&comm->shared->joined, 1);
-    while (atomic_load(&comm->shared->joined) < comm->count && !atomic_load(&comm->aborted)) wait_briefly();
-    unlink(comm->id.path); // all have it open; the last ones find nothing to remove
-    atomic_store(&comm->done, true);
-    return NULL;
+static bool one_is_gone(const fake_comm *comm) {
+    for (int r = 0; r < comm->count; r++) {
+        const int process = atomic_load(&comm->shared->process[r]);
+        if (process < 0 || (process > 0 && kill(process, 0) != 0 && errno == ESRCH)) return true;
+    }
+    return false;
 }
 
-static int start(fake_comm *comm, void *(*body)(void *)) {
-    atomic_store(&comm->done, false);
-    comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
-    return comm->running ? IN_PROGRESS : SYSTEM_ERROR;
+int ncclCommGetAsyncError(fake_comm *comm, int *error) {
+    bool all = atomic_load(&comm->shared->joined) == comm->count, moved = false;
+    if (all && comm->id.path[0]) {
+        unlink(comm->id.path); // all have it open; the last ones find nothing to remove
+        comm->id.path[0] = '\0';
+    }
+    for (int k = 0; k < comm->transfers_count; k++) {
+        moved |= move(comm, &comm->transfers[k]);
+        all = all && comm->transfers[k].moved == comm->transfers[k].bytes;
+    }
+    *error = all ? SUCCESS : !moved && one_is_gone(comm) ? REMOTE_ERROR : IN_PROGRESS;
+    if (all) {
+        if (comm->values) combine(comm);
+        comm->values = NULL;
+        comm->transfers_count = 0;
+    } else if (
+        !moved) { // ranks are more than cores, and one may write a file for seconds: leaves the cores to others
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    return SUCCESS;
 }
 
 int ncclCommInitRankConfig(fake_comm **out, int count, fake_id id, int rank, void *config) {
@@ -157,28 +155,10 @@ int ncclCommInitRankConfig(fake_comm **out, int count, fake_id id, int rank, voi
     close(file);
     if (comm->shared == MAP_FAILED) return SYSTEM_ERROR;
     comm->count = count, comm->rank = rank, comm->id = id;
+    atomic_store(&comm->shared->process[rank], getpid());
+    atomic_fetch_add(&comm->shared->joined, 1);
     *out = comm;
-    return start(comm, join);
-}
-
-static bool one_is_gone(const fake_comm *comm) {
-    for (int r = 0; r < comm->count; r++) {
-        const int process = atomic_load(&comm->shared->process[r]);
-        if (process < 0 || (process > 0 && kill(process, 0) != 0 && errno == ESRCH)) return true;
-    }
-    return false;
-}
-
-int ncclCommGetAsyncError(fake_comm *comm, int *error) {
-    *error = SUCCESS;
-    if (!comm->running) return SUCCESS;
-    if (!atomic_load(&comm->done)) {
-        *error = one_is_gone(comm) ? REMOTE_ERROR : IN_PROGRESS;
-        return SUCCESS;
-    }
-    pthread_join(comm->thread, NULL);
-    comm->running = false;
-    return SUCCESS;
+    return IN_PROGRESS;
 }
 
 int ncclCommFinalize(fake_comm *comm) {
@@ -186,9 +166,10 @@ int ncclCommFinalize(fake_comm *comm) {
     return SUCCESS;
 }
 
-static int release(fake_comm *comm) {
-    atomic_store(&comm->aborted, true);
-    if (comm->running) pthread_join(comm->thread, NULL);
+// process: 0: its work is done, and its process may end.
+static int leave(fake_comm *comm, int process) {
+    atomic_store(&comm->shared->process[comm->rank], process);
+    if (comm->id.path[0]) unlink(comm->id.path);
     munmap(comm->shared, sizeof(meeting));
     free(comm->others);
     free(comm);
@@ -196,25 +177,21 @@ static int release(fake_comm *comm) {
 }
 
 int ncclCommAbort(fake_comm *comm) {
-    atomic_store(&comm->shared->process[comm->rank], -1);
-    return release(comm);
+    return leave(comm, -1);
 }
 
 int ncclCommDestroy(fake_comm *comm) {
-    atomic_store(&comm->shared->process[comm->rank], 0); // its work is done: its process may end
-    return release(comm);
+    return leave(comm, 0);
 }
 
 int ncclGroupStart(void) {
-    group_depth++;
     return SUCCESS;
 }
 
 int ncclGroupEnd(void) {
-    fake_comm *const comm = grouped;
-    if (--group_depth > 0 || !comm) return SUCCESS;
+    const int result = grouped ? IN_PROGRESS : SUCCESS;
     grouped = NULL;
-    return start(comm, work);
+    return result;
 }
 
 static int add(fake_comm *comm, void *data, size_t bytes, int peer, bool sends) {
@@ -234,31 +211,10 @@ int ncclRecv(void *data, size_t count, int type, int from, fake_comm *comm, cuda
     return add(comm, data, count, from, false);
 }
 
-#define COMBINE(TYPE)                                                                                        \
-    for (size_t i = 0; i < comm->values_count; i++) {                                                        \
-        TYPE total = ((TYPE *)comm->others)[i];                                                              \
-        for (int r = 1; r < comm->count; r++) {                                                              \
-            const TYPE next = ((TYPE *)comm->others)[(size_t)r * comm->values_count + i];                    \
-            total = comm->operation == 0 ? (TYPE)(total + next) : total > next ? total : next;               \
-        }                                                                                                    \
-        ((TYPE *)comm->values)[i] = total;                                                                   \
-    }
-
-static void combine(fake_comm *comm) {
-    if (comm->type == 4) {
-        COMBINE(int64_t)
-    } else if (comm->type == 7) {
-        COMBINE(float)
-    } else {
-        COMBINE(double)
-    }
-    comm->values = NULL;
-}
-
 int ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation, fake_comm *comm,
                   cudaStream_t stream) {
     (void)stream;
-    const size_t bytes = count * (type == 7 ? 4 : 8);
+    const size_t bytes = count * (type == FLOAT ? 4 : 8);
     free(comm->others);
     comm->others = malloc(bytes * (size_t)comm->count);
     if (!comm->others) return SYSTEM_ERROR;
@@ -269,7 +225,6 @@ int ncclAllReduce(const void *send, void *receive, size_t count, int type, int o
         add(comm, comm->others + bytes * (size_t)r, bytes, r, false);
     }
     comm->values = receive, comm->values_count = count, comm->type = type, comm->operation = operation;
-    comm->finish = combine;
     grouped = NULL;
-    return start(comm, work);
+    return IN_PROGRESS;
 }

@@ -42,19 +42,14 @@ struct parts_run {
     whole result;
 };
 
-// A rank's rows, of those from `begin` on in all.
-void upload(const gs_gaussians &to, const host_gaussians &all, int64_t begin) {
-    const gs_arrays a = gs_arrays_of(&to);
-    for (int k = 0; k < 5; k++)
-        device_upload(a.of[k], all.array[k].data() + begin * all.width(k),
-                      size_t(to.count * all.width(k)) * sizeof(float));
-}
-
-void download(const gs_gaussians &from, host_gaussians *all, int64_t begin) {
-    const gs_arrays a = gs_arrays_of(&from);
-    for (int k = 0; k < 5; k++)
-        device_download(all->array[k].data() + begin * all->width(k), a.of[k],
-                        size_t(from.count * all->width(k)) * sizeof(float));
+// Copies a rank's rows, of those from `begin` on in all, to the device or back.
+void copy_rows(const gs_gaussians &rows, host_gaussians *all, int64_t begin, bool back) {
+    const gs_arrays a = gs_arrays_of(&rows);
+    for (int k = 0; k < 5; k++) {
+        float *const on_host = all->array[k].data() + begin * all->width(k);
+        const size_t bytes = size_t(rows.count * all->width(k)) * sizeof(float);
+        back ? device_download(on_host, a.of[k], bytes) : device_upload(a.of[k], on_host, bytes);
+    }
 }
 
 // From the first `existing` Gaussians to room for all.
@@ -65,14 +60,17 @@ bool run_rank(ranks *group, void *context) {
     const training_place place = {group, &parts_way};
     training_state state = {};
     if (!training_state_open_empty(&state, &place, run->existing, start.gaussians.sh_degree)) return false;
-    const int64_t from = state.first, end = from + state.gaussians.count;
-    upload(state.gaussians, start.gaussians, from);
-    upload(state.first_moment, start.first, from);
-    upload(state.second_moment, start.second, from);
+    const auto copy_all = [&state](whole &with, bool back) {
+        copy_rows(state.gaussians, &with.gaussians, state.first, back);
+        copy_rows(state.first_moment, &with.first, state.first, back);
+        copy_rows(state.second_moment, &with.second, state.first, back);
+    };
+    whole begin = start;
+    copy_all(begin, false);
     const bool splits = !start.density.empty();
     if (splits)
-        device_upload(state.density, &start.density[size_t(2 * from)],
-                      size_t(2 * (end - from)) * sizeof(float));
+        device_upload(state.density, &start.density[size_t(2 * state.first)],
+                      size_t(2 * state.gaussians.count) * sizeof(float));
     bool good = parts_way.grow(&state, count);
     const gs_refill_rules rules = rules_of(run->existing, splits ? state.density : nullptr);
     good = good && parts_way.refill(&state, &rules) && ranks_wait(group, nullptr);
@@ -80,11 +78,7 @@ bool run_rank(ranks *group, void *context) {
         (gs_density_noise(&state.gaussians, state.first, noise, seed, iteration, nullptr) != GS_OK ||
          gs_density_penalty(&state.gaussians, count, 0.5f, 0.25f, &state.first_moment, nullptr) != GS_OK))
         good = ranks_fail(group, "%s", gs_last_error());
-    if (good) {
-        download(state.gaussians, &run->result.gaussians, state.first);
-        download(state.first_moment, &run->result.first, state.first);
-        download(state.second_moment, &run->result.second, state.first);
-    }
+    if (good) copy_all(run->result, true);
     training_state_close(&state);
     return good;
 }
@@ -112,15 +106,21 @@ void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
     }
 }
 
-// Some are dead: at most least_opacity.
-whole some_scene(int64_t count, int sh_degree, double dead) {
+// Some are dead: at most least_opacity. not_drawn: of the sums of gradients for splits, which cannot be drawn; negative:
+// there are no sums.
+whole some_scene(int64_t count, int sh_degree, double dead, double not_drawn = -1) {
     whole out = {random_gaussians(1, count, sh_degree),
                  random_gaussians(2, count, sh_degree),
                  random_gaussians(3, count, sh_degree),
                  {}};
-    std::mt19937 random(4);
-    for (int64_t i = 0; i < count; i++)
+    std::mt19937 random(4), of_sums(6);
+    for (int64_t i = 0; i < count; i++) {
         if (random() % 1000 < unsigned(1000 * dead)) out.gaussians.opacity_logit(i) = -8;
+        if (not_drawn < 0) continue;
+        const bool drawn = of_sums() % 1000 >= unsigned(1000 * not_drawn);
+        out.density.push_back(drawn ? float(of_sums() % 100 + 1) : i % 2 ? 0.0f : NAN);
+        out.density.push_back(1);
+    }
     return out;
 }
 
@@ -137,32 +137,20 @@ TEST(PartsDensity, RelocatesAndGrowsWithTheBitsOfOneGpu) {
     expect_bits_of_one_gpu(one_lives, 300);
 }
 
-// As some_scene, with sums of gradients, of which a part cannot be drawn.
-whole split_scene(int64_t count, int sh_degree, double dead, double not_drawn) {
-    whole out = some_scene(count, sh_degree, dead);
-    std::mt19937 random(6);
-    for (int64_t i = 0; i < count; i++) {
-        const bool drawn = random() % 1000 >= unsigned(1000 * not_drawn);
-        out.density.push_back(drawn ? float(random() % 100 + 1) : i % 2 ? 0.0f : NAN);
-        out.density.push_back(1);
-    }
-    return out;
-}
-
 TEST(PartsDensity, SplitsWithTheBitsOfOneGpu) {
-    const whole start = split_scene(1000, 1, 0.1, 0.1);
+    const whole start = some_scene(1000, 1, 0.1, 0.1);
     const whole one = on_one_gpu(start, 900);
     int64_t changed = 0;
     for (int64_t i = 0; i < 900; i++) changed += one.gaussians.row(i) != start.gaussians.row(i);
     ASSERT_GT(changed, 250) << "too few splits to show anything";
     expect_bits_of_one_gpu(start, 900);
-    expect_bits_of_one_gpu(split_scene(700, 3, 0.3, 0), 700);
-    expect_bits_of_one_gpu(split_scene(600, 0, 0, 0), 310);     // nearly all; some ranks have new rows only
-    expect_bits_of_one_gpu(split_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
-    expect_bits_of_one_gpu(split_scene(100, 1, 1, 0), 70);      // nobody lives
-    expect_bits_of_one_gpu(split_scene(100, 0, 0, 1), 70);      // nobody can be drawn
-    expect_bits_of_one_gpu(split_scene(5, 1, 0, 0), 5);         // nobody is dead
-    expect_bits_of_one_gpu(split_scene(2, 0, 0, 0), 1);         // ranks without rows
+    expect_bits_of_one_gpu(some_scene(700, 3, 0.3, 0), 700);
+    expect_bits_of_one_gpu(some_scene(600, 0, 0, 0), 310);     // nearly all; some ranks have new rows only
+    expect_bits_of_one_gpu(some_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
+    expect_bits_of_one_gpu(some_scene(100, 1, 1, 0), 70);      // nobody lives
+    expect_bits_of_one_gpu(some_scene(100, 0, 0, 1), 70);      // nobody can be drawn
+    expect_bits_of_one_gpu(some_scene(5, 1, 0, 0), 5);         // nobody is dead
+    expect_bits_of_one_gpu(some_scene(2, 0, 0, 0), 1);         // ranks without rows
 }
 
 bool check_ranges(ranks *group, void *) {

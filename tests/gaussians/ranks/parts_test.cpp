@@ -12,40 +12,34 @@
 
 namespace {
 
-struct batch_choice {
-    scene_choice scene;
-    int views;
-};
-void PrintTo(const batch_choice &choice, std::ostream *out) {
-    PrintTo(choice.scene, out);
-    *out << ", " << choice.views << " views";
+using batch_choice = std::pair<scene_choice, int>; // and the number of views
+
+std::vector<uint8_t> random_bytes(uint64_t seed, size_t count, float below) {
+    const std::vector<float> values = random_floats(seed, count, 0, below);
+    return {values.begin(), values.end()};
 }
 
-// A scene, its cameras and photographs. But for the first, these have masks and gains.
+// A scene, its cameras and photographs. But for the first, these have masks and gains. Of several views the absolute
+// gradients of the means in the image are summed.
 struct training {
     explicit training(const batch_choice &choice)
-        : choice(choice), frame(choice.scene), cameras(size_t(choice.views), frame.view.camera) {
-        const size_t pixels = size_t(frame.pixels());
-        for (int v = 0; v < choice.views; v++) {
+        : scene(choice.first), views(choice.second), frame(scene), cameras(size_t(views), frame.view.camera),
+          pixels(size_t(frame.pixels())), pictures(random_bytes(100, 3 * pixels * size_t(views), 256)),
+          masks(random_bytes(200, pixels * size_t(views), 2)) {
+        for (int v = 0; v < views; v++) {
             gs_camera &camera = cameras[size_t(v)];
             camera.translation[0] += 0.07f * float(v);
             camera.translation[1] -= 0.2f * float(v % 2);
             camera.fx *= 1 + 0.05f * float(v);
-            std::vector<uint8_t> picture{}, mask{};
-            for (const float value : random_floats(uint64_t(100 + v), 3 * pixels, 0, 255.9f))
-                picture.push_back(uint8_t(value));
-            for (const float value : random_floats(uint64_t(200 + v), pixels, 0, 2))
-                mask.push_back(uint8_t(value));
-            pictures.push_back(std::make_unique<device_vector<uint8_t>>(picture));
-            masks.push_back(std::make_unique<device_vector<uint8_t>>(mask));
         }
     }
-    gs_camera camera(int v) const { return cameras[size_t(v)]; }
 
-    batch_choice choice;
+    const scene_choice scene;
+    const int views;
     kernel_frame frame;
     std::vector<gs_camera> cameras;
-    std::vector<std::unique_ptr<device_vector<uint8_t>>> pictures, masks;
+    const size_t pixels;
+    const device_vector<uint8_t> pictures, masks;
     const device_vector<float> log_gain{std::vector<float>{0.25f, -0.5f, 0.125f}};
 };
 
@@ -61,9 +55,10 @@ gs_gaussians part_of(gs_gaussians all, int64_t first, int64_t last) {
 // rows NULL: gs_loss. Adds to `sum`: loss, difference, SSIM.
 bool put_loss(const training &t, int view, const gs_rows *rows, const float *color, float *d_color,
               double sum[3]) {
-    const gs_camera camera = t.camera(view);
-    const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
-                                  view > 0 ? t.masks[size_t(view)]->data() : nullptr};
+    const gs_camera &camera = t.cameras[size_t(view)];
+    const gs_comparison images = {camera.width, camera.height, color,
+                                  t.pictures.data() + 3 * t.pixels * size_t(view),
+                                  view > 0 ? t.masks.data() + t.pixels * size_t(view) : nullptr};
     const device_vector<double> result(3), gain_rows(size_t(camera.height) * GS_EXPOSURE_SUMS);
     const device_vector<float> gain_sums(GS_EXPOSURE_SUMS);
     gs_loss_image image = loss_image(images, result.data(), d_color);
@@ -77,53 +72,39 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
 struct result {
     std::array<double, 3> loss; // of all views
     std::vector<double> gradient;
-    std::vector<float> absolute; // of the means in the image
+    std::vector<float> absolute; // [views][count][2]; zeros of a single view
 };
-
-std::vector<double> values_of(const device_gaussians &gaussians) {
-    return gaussians.values();
-}
-
-bool has_absolute(const training &t) {
-    return t.choice.views > 1;
-}
 
 // What one GPU computes, view by view.
 result on_one_gpu(const training &t, distwar_policy policy) {
-    const scene_choice &scene = t.choice.scene;
-    const int views = t.choice.views;
-    const size_t count = size_t(scene.count);
-    const device_vector<gs_splat> splats(size_t(views) * count);
-    const device_vector<gs_splat_grad> splat_grad(size_t(views) * count);
-    const device_vector<float> by_means(2 * size_t(views) * count);
+    const size_t count = size_t(t.scene.count), all_splats = size_t(t.views) * count;
+    const device_vector<gs_splat> splats(all_splats);
+    const device_vector<gs_splat_grad> splat_grad(all_splats);
+    const device_vector<float> absolute(2 * all_splats), d_color(3 * t.pixels);
     std::array<double, 3> loss = {};
-    float *const absolute = has_absolute(t) ? by_means.data() : nullptr;
     gs_view all = t.frame.view;
-    all.views = {views, t.cameras.data()}, all.splats = splats.data();
+    all.views = {t.views, t.cameras.data()}, all.splats = splats.data();
     EXPECT_GS_OK(gs_project(&all, NULL));
-    for (int v = 0; v < views; v++) {
+    gs_gradient gradient = {};
+    gradient.abs_mean2d = t.views > 1 ? absolute.data() : nullptr;
+    for (int v = 0; v < t.views; v++) {
         own_view view(t.frame.view);
-        view.camera = t.camera(v), view.memory.isect_capacity = 100000;
+        view.camera = t.cameras[size_t(v)], view.memory.isect_capacity = 100000;
         view.image = {}, view.ranges = {};
-        gs_gradient gradient = {};
-        gradient.splat_grad = splat_grad.data() + size_t(v) * count;
         view.splats = splats.data() + size_t(v) * count;
         EXPECT_GS_OK(gs_bin(&view, NULL));
         EXPECT_GS_OK(gs_render(&view, NULL));
         EXPECT_GS_OK(gs_settle(&view, NULL));
-        const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
         EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data(), loss.data()))
             << gs_last_error();
-        gradient.color = d_color.data(), gradient.abs_mean2d = absolute;
+        gradient.splat_grad = splat_grad.data() + size_t(v) * count, gradient.color = d_color.data();
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
     }
-    const device_gaussians gradients(scene.count, scene.sh_degree);
-    gs_gradient gradient = {};
-    gradient.abs_mean2d = absolute;
+    const device_gaussians gradients(t.scene.count, t.scene.sh_degree);
+    gradient.color = nullptr;
     gradient.splat_grad = splat_grad.data(), gradient.gaussians = *gradients.get();
     EXPECT_GS_OK(gs_project_backward(&all, &gradient, NULL));
-    return {loss, values_of(gradients),
-            absolute ? by_means.read() : std::vector<float>(2 * size_t(views) * count)};
+    return {loss, gradients.values(), t.views > 1 ? absolute.read() : std::vector<float>(2 * all_splats)};
 }
 
 struct shared_run {
@@ -153,13 +134,13 @@ int64_t rows_of(const parts *s) {
 
 bool run_rank(ranks *group, void *context) {
     shared_run *const run = static_cast<shared_run *>(context);
-    const int own = ranks_own(group), views = run->t->choice.views;
+    const int own = ranks_own(group), views = run->t->views;
     const int64_t first = run->begin[size_t(own)], last = run->begin[size_t(own) + 1];
     parts *const s = static_cast<parts *>(parts_open(group));
     if (!s) return false;
     part_batch batch = {};
     batch.gaussians = part_of(*run->gaussians, first, last);
-    batch.sh_degree_used = run->t->choice.scene.sh_degree_used;
+    batch.sh_degree_used = run->t->scene.sh_degree_used;
     memcpy(batch.background, run->t->frame.view.background, sizeof batch.background);
     batch.views = views, batch.cameras = run->t->cameras.data(), batch.policy = run->policy;
     std::vector<int32_t> pictures{};
@@ -168,7 +149,7 @@ bool run_rank(ranks *group, void *context) {
     batch.loss = loss_of_rank, batch.context = run;
     const device_vector<float> absolute(size_t(2 * views * (last - first)));
     const gs_gaussians gradients = part_of(*run->gradients, first, last);
-    float *const means = has_absolute(*run->t) ? absolute.data() : nullptr;
+    float *const means = views > 1 ? absolute.data() : nullptr;
     bool good = true;
     for (int step = 1; good && step <= 2; step++) { // the second knows what rows of the first cost
         std::fill_n(run->loss[own], 3, 0.0);
@@ -176,8 +157,8 @@ bool run_rank(ranks *group, void *context) {
         (step == 1 ? run->first_rows : run->rows)[own] = rows_of(s);
     }
     const std::vector<float> got = absolute.read();
-    const int64_t count = run->t->choice.scene.count;
-    for (int v = 0; v < views && last > first && has_absolute(*run->t); v++)
+    const int64_t count = run->t->scene.count;
+    for (int v = 0; v < views && views > 1 && last > first; v++)
         memcpy(&run->absolute[size_t(2 * (v * count + first))], &got[size_t(2 * v * (last - first))],
                size_t(2 * (last - first)) * sizeof(float));
     parts_close(s);
@@ -196,24 +177,23 @@ std::vector<int64_t> shares_of(int64_t count, int ranks_number) {
 }
 
 result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
-    const scene_choice &scene = t.choice.scene;
-    const device_gaussians gradients(scene.count, scene.sh_degree);
+    const device_gaussians gradients(t.scene.count, t.scene.sh_degree);
     shared_run run = {};
     run.t = &t, run.policy = policy;
     run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
-    run.begin = shares_of(scene.count, ranks_number);
-    run.absolute.resize(2 * size_t(t.choice.views) * size_t(scene.count));
+    run.begin = shares_of(t.scene.count, ranks_number);
+    run.absolute.resize(2 * size_t(t.views) * size_t(t.scene.count));
     ranks_plan plan = {};
     plan.count = ranks_number;
     fault why = {};
     EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
-    if (ranks_number == 4 && t.choice.views == 1) { // rows cost differently, and shares have followed
+    if (ranks_number == 4 && t.views == 1) { // rows cost differently, and shares have followed
         EXPECT_NE(run.first_rows[0], run.rows[0]);
     }
     std::array<double, 3> loss = {};
     for (size_t k = 0; k < 3; k++)
         for (const auto &of_rank : run.loss) loss[k] += of_rank[k];
-    return {loss, values_of(gradients), run.absolute};
+    return {loss, gradients.values(), run.absolute};
 }
 
 class Parts : public testing::TestWithParam<batch_choice> {};

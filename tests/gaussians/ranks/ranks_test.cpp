@@ -18,17 +18,11 @@
 
 namespace {
 
-struct group_choice {
-    ranks_kind kind;
-    int count;
-};
-void PrintTo(const group_choice &choice, std::ostream *out) {
-    *out << choice.count << (choice.kind == RANKS_THREADS ? " threads" : " by NCCL");
-}
+using group_choice = std::tuple<ranks_kind, int>; // and the number of ranks
 
 ranks_plan plan_of(const group_choice &choice) {
     ranks_plan plan = {};
-    plan.count = choice.count, plan.kind = choice.kind;
+    std::tie(plan.kind, plan.count) = choice;
     plan.timeout_s = 20;
 #ifdef DISTWAR_SIMT
     plan.nccl = FAKE_NCCL, plan.devices = 1;
@@ -47,14 +41,15 @@ const std::string has_waited = "has waited 5 s for the others in ";
 
 class Ranks : public testing::TestWithParam<group_choice> {
   protected:
+    ranks_plan plan = plan_of(GetParam());
+#ifndef DISTWAR_SIMT
     void SetUp() override {
         int devices = 1;
-#ifndef DISTWAR_SIMT
         cudaGetDeviceCount(&devices);
-        devices = GetParam().kind == RANKS_GPUS && GetParam().count > devices ? 0 : devices;
-#endif
-        if (devices == 0) GTEST_SKIP() << "each rank needs a GPU of its own";
+        if (plan.kind == RANKS_GPUS && plan.count > devices)
+            GTEST_SKIP() << "each rank needs a GPU of its own";
     }
+#endif
 };
 
 void expect_success(const ranks_plan &plan, ranks_body body, void *context = nullptr) {
@@ -111,7 +106,7 @@ bool exchange_everything(ranks *group, void *) {
 }
 
 TEST_P(Ranks, ExchangePartsOfAnySize) {
-    expect_success(plan_of(GetParam()), exchange_everything);
+    expect_success(plan, exchange_everything);
 }
 
 template <typename T>
@@ -149,7 +144,7 @@ bool reduce_everything(ranks *group, void *context) {
 
 TEST_P(Ranks, ReduceToTheSameEverywhere) {
     char context[] = "given";
-    expect_success(plan_of(GetParam()), reduce_everything, context);
+    expect_success(plan, reduce_everything, context);
 }
 
 // What the caller does in the meantime: no body begins before that has ended well.
@@ -160,7 +155,6 @@ struct preparation {
 };
 
 TEST_P(Ranks, BeginWhenTheCallerHasPrepared) {
-    ranks_plan plan = plan_of(GetParam());
     plan.prepare = [](void *context, fault *why) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         static_cast<preparation *>(context)->ended = true;
@@ -180,12 +174,9 @@ TEST_P(Ranks, BeginWhenTheCallerHasPrepared) {
 
 // ---- failures ----
 
-enum class end { fails, returns_false, leaves, gives_up };
-
 struct failing {
-    int rank;
-    end how;
-    int after_us; // from the start
+    int rank, after_us; // from the start
+    ranks_body how;
 };
 
 // Works until the time comes. Others work until they are stopped: a group that does not fail never ends.
@@ -193,48 +184,37 @@ bool work_until_failure(ranks *group, void *context) {
     const failing *const f = static_cast<failing *>(context);
     const auto begin = std::chrono::steady_clock::now();
     const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
-    for (;;) {
-        const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_MAX_OF};
-        if (!ranks_all_reduce(group, &sum, nullptr) || !ranks_wait(group, nullptr) ||
-            !ranks_barrier(group, nullptr))
-            return false;
-        if (ranks_own(group) != f->rank ||
-            std::chrono::steady_clock::now() - begin < std::chrono::microseconds(f->after_us))
-            continue;
-        switch (f->how) {
-        case end::fails:
-            return ranks_fail(group, "no memory for %d things", 17);
-        case end::returns_false:
-            return false;
-        case end::leaves:
-            return true;
-        case end::gives_up: // as a program does that finds no memory on its device
-            device_give_up("no memory for %d bytes", 17);
-        }
-    }
+    const ranks_reduction largest = {values.data(), 100, RANKS_INT64, RANKS_MAX_OF};
+    while (ranks_all_reduce(group, &largest, nullptr) && ranks_wait(group, nullptr) &&
+           ranks_barrier(group, nullptr))
+        if (ranks_own(group) == f->rank &&
+            std::chrono::steady_clock::now() - begin >= std::chrono::microseconds(f->after_us))
+            return f->how(group, nullptr);
+    return false;
 }
 
 TEST_P(Ranks, EndWhenOneFailsAtAnyMoment) {
-    std::mt19937 random(unsigned(GetParam().count));
+    const std::pair<ranks_body, std::string> ways[] = {
+        {[](ranks *group, void *) { return ranks_fail(group, "no memory for %d things", 17); },
+         "no memory for 17 things"},
+        {[](ranks *, void *) { return false; }, "its work has failed"},
+        // As a program does that finds no memory on its device.
+        {[](ranks *, void *) -> bool { device_give_up("no memory for %d bytes", 17); },
+         "no memory for 17 bytes"}};
+    std::mt19937 random(unsigned(plan.count));
     for (int run = 0; run < 13; run++) {
-        failing f = {int(random() % unsigned(GetParam().count)), run % 2 ? end::fails : end::returns_false,
-                     int(random() % 20000)};
-        if (run == 12) f = {GetParam().count - 1, end::gives_up, 5000}; // its device fails
+        const auto &[how, text] = ways[run == 12 ? 2 : run % 2];
+        failing f = {int(random() % unsigned(plan.count)), int(random() % 20000), how};
         const auto begin = std::chrono::steady_clock::now();
-        EXPECT_EQ(failure_of(plan_of(GetParam()), work_until_failure, &f),
-                  "rank " + std::to_string(f.rank) + ": " +
-                      (f.how == end::fails           ? "no memory for 17 things"
-                       : f.how == end::returns_false ? "its work has failed"
-                                                     : "no memory for 17 bytes"));
+        EXPECT_EQ(failure_of(plan, work_until_failure, &f), "rank " + std::to_string(f.rank) + ": " + text);
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
     }
 }
 
 // A thread that hangs cannot be ended alone.
 TEST_P(Ranks, EndTheProcessWhenOneHangs) {
-    if (GetParam().count != 2) return; // each takes a second
+    if (plan.count != 2) return; // each takes a second
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    ranks_plan plan = plan_of(GetParam());
     plan.timeout_s = short_s, plan.program = "name";
     fault why = {};
     const auto hang = [](ranks *group, void *) {
@@ -246,29 +226,24 @@ TEST_P(Ranks, EndTheProcessWhenOneHangs) {
 }
 
 // Rank 1 does not come until the others have given up.
-bool stall(ranks *group, void *) {
-    if (ranks_own(group) != 1) return ranks_barrier(group, nullptr);
-    while (ranks_wait(group, nullptr)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return false;
-}
-
 TEST_P(Ranks, DoNotWaitForEver) {
-    if (GetParam().count < 2) return;
-    ranks_plan plan = plan_of(GetParam());
+    if (plan.count < 2) return;
     plan.timeout_s = short_s;
+    const auto stall = [](ranks *group, void *) {
+        if (ranks_own(group) != 1) return ranks_barrier(group, nullptr);
+        while (ranks_wait(group, nullptr)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return false;
+    };
     EXPECT_CONTAINS(failure_of(plan, stall), has_waited);
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
-                         testing::Values(group_choice{RANKS_THREADS, 1}, group_choice{RANKS_THREADS, 2},
-                                         group_choice{RANKS_THREADS, 3}, group_choice{RANKS_THREADS, 4},
-                                         group_choice{RANKS_GPUS, 1}, group_choice{RANKS_GPUS, 2},
-                                         group_choice{RANKS_GPUS, 3}, group_choice{RANKS_GPUS, 4}));
+                         testing::Combine(testing::Values(RANKS_THREADS, RANKS_GPUS), testing::Range(1, 5)));
 
 // ---- what is particular to one kind ----
 
 TEST(RanksThreads, OneThatHasEndedIsNotWaitedFor) {
-    failing f = {1, end::leaves, 100};
+    failing f = {1, 100, [](ranks *, void *) { return true; }};
     EXPECT_CONTAINS(failure_of(plan_of({RANKS_THREADS, 3}), work_until_failure, &f),
                     "for rank 1, which has ended");
 }
