@@ -2,8 +2,9 @@
 """Whole runs of dsplat that are killed, whose kernels trap, that race, and under other schedules.
 
     runs_test.py kills DSPLAT [N]              N kills of each command (20) at random moments: each output is the older one
-                                               or the whole new one, and the next run removes what is left; two at once that
-                                               write one file leave one of the two
+                                               or the whole new one, also of runs that go on from a checkpoint of one that
+                                               was killed, and the next run removes what is left; two at once that write one
+                                               file leave one of the two
     runs_test.py traps DSPLAT [N [LIBTRAP]]    N traps of each command (3), spread over its run: exit 1, CUDA's error with the
                                                stage, files intact. Without LIBTRAP launch K of a run traps (simt: SIMT_TRAP=K).
                                                LIBTRAP, on a GPU, queues a kernel that traps after a time
@@ -52,7 +53,10 @@ class Runs:
 
 
 def kills(runs, count=20):
-    chance, folder = random.Random(5), runs.folder
+    chance, folder, checkpoint = random.Random(5), runs.folder, runs.folder / "t.ply.checkpoint"
+
+    def going_on(command):
+        return ("--resume", checkpoint) if command == "train" and checkpoint.exists() else ()
 
     def is_whole(command, output, like): # finish adds in no fixed order
         got = (folder / output).read_bytes()
@@ -67,24 +71,31 @@ def kills(runs, count=20):
         command, began = arguments[0], time.monotonic()
         runs.done(*arguments)
         seconds, whole = time.monotonic() - began, (folder / output).read_bytes()
-        killed = old = left = 0
+        killed = old = left = resumed = 0
+        checkpoint.unlink(missing_ok=True)
         for _ in range(20 * count):
             if killed == count:
                 break
             (folder / output).write_bytes(OLD)
-            process = runs.start(*arguments)
+            more = going_on(command)
+            process = runs.start(*arguments, *more)
             time.sleep(seconds * chance.random())
             process.kill()
             process.communicate()
             killed += process.returncode < 0
+            resumed += bool(more)
+            if process.returncode == 0: # nothing is left of it to do
+                checkpoint.unlink(missing_ok=True)
             left += bool(runs.parts())
             assert is_whole(command, output, whole), f"{command}: {output} is neither the older one nor a new one"
             old += (folder / output).read_bytes() == OLD
         assert killed == count, f"{command} was killed {killed} times only"
-        runs.done(*arguments)
+        assert resumed or command != "train", "no run went on from the checkpoint of one that was killed"
+        runs.done(*arguments, *going_on(command))
         assert is_whole(command, output, whole) and (folder / output).read_bytes() != OLD
         assert not runs.parts(), f"{command} left {runs.parts()}"
-        print(f"{command}: {killed} kills in {seconds:.2f} s, {old} older files, {left} times part files", flush=True)
+        print(f"{command}: {killed} kills in {seconds:.2f} s, {old} older files, {left} times part files, {resumed} resumed",
+              flush=True)
 
     both = [runs.start(*train, "--seed", seed) for seed in (1, 2)]
     assert all(process.wait(300) == 0 for process in both)

@@ -1,16 +1,158 @@
 // SPDX-License-Identifier: MIT
 // A scene on 2 to 4 ranks: the bits of one GPU with DISTWAR_FIXED, its numbers otherwise. Whole trainings on ranks, by either
-// transport, and the pictures that they show: gpus_test.cpp and validation_views_test.cpp.
-#include "parts.h"
+// transport, and the pictures that they show: gpus_test.cpp and train_command_test.cpp.
+#include "arrays.h"
+#include "density/density_scene.h"
+#include "device.h"
 #include "kernel_frame.h"
-#include <gtest/gtest.h>
+#include "kernels.h"
+#include "parts.h"
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
-#include <memory>
+#include <random>
 #include <string>
 
-namespace {
+namespace parts_test {
+
+// ---- how the rows of views are shared out among ranks
+
+// Checks that parts follow one another and end with the last row. Returns the cost of each rank's share.
+std::vector<int64_t> costs_of_shares(int ranks_number, int views, int rows, const int64_t *costs) {
+    tile_partition out;
+    divide_tiles(ranks_number, views, rows, costs, &out);
+    std::vector<int64_t> found{};
+    int64_t at = 0; // rows so far, of all views
+    EXPECT_EQ(out.begin[0], 0);
+    for (int r = 0; r < ranks_number; r++) {
+        int64_t cost = 0;
+        for (int p = out.begin[r]; p < out.begin[r + 1]; p++) {
+            EXPECT_EQ(int64_t(out.parts[p].view) * rows + out.parts[p].rows.begin, at);
+            EXPECT_GT(out.parts[p].rows.end, out.parts[p].rows.begin);
+            const int64_t end = at + out.parts[p].rows.end - out.parts[p].rows.begin;
+            for (; at < end; at++) cost += costs ? costs[at] : 1;
+        }
+        EXPECT_LE(out.begin[r + 1] - out.begin[r], out.most);
+        found.push_back(cost);
+    }
+    EXPECT_EQ(at, int64_t(views) * rows);
+    EXPECT_LE(out.begin[ranks_number], views + ranks_number - 1);
+    return found;
+}
+
+TEST(TileRanges, GivesEachRowToOneRankInEqualShares) {
+    for (int ranks_number = 1; ranks_number <= RANKS_MAX; ranks_number += 7)
+        for (const int views : {1, 2, 5, int(GS_MAX_VIEWS)})
+            for (const int rows : {1, 3, 68, int(GS_MAX_SIZE) / int(GS_TILE_SIZE)})
+                for (const int64_t cost : costs_of_shares(ranks_number, views, rows, nullptr)) {
+                    const double equal = double(views) * rows / ranks_number;
+                    ASSERT_LE(std::abs(double(cost) - equal), 1 + 0.2 * equal);
+                }
+}
+
+TEST(TileRanges, FollowsTheCosts) {
+    const int views = 3, rows = 40;
+    std::vector<int64_t> costs{};
+    int64_t all = 0, largest = 0;
+    for (int k = 0; k < views * rows; k++) {
+        costs.push_back(k % rows < 30 ? 10 + k : 5000 + 100 * (k % 7));
+        all += costs.back(), largest = std::max(largest, costs.back());
+    }
+    for (int ranks_number = 1; ranks_number <= 8; ranks_number++)
+        for (const int64_t cost : costs_of_shares(ranks_number, views, rows, costs.data()))
+            ASSERT_LE(std::abs(double(cost) - double(all) / ranks_number),
+                      double(largest) + 0.2 * double(all) / ranks_number)
+                << ranks_number << " ranks";
+    // Views that differ by less than the tolerance are not cut.
+    for (const auto &[cost, parts] : {std::pair{1090, 2}, {1300, 3}}) {
+        tile_partition out;
+        for (int k = 0; k < 2 * rows; k++) costs[size_t(k)] = k < rows ? 1000 : cost;
+        divide_tiles(2, 2, rows, costs.data(), &out);
+        EXPECT_EQ(out.begin[2], parts);
+        // Of view 1: (40 * 1000 + 40 * 1300) / 2 - 40 * 1000 over 1300 is 4.6.
+        EXPECT_EQ(out.parts[1].rows.end, parts == 2 ? rows : 5);
+    }
+}
+
+// ---- what ranks need of each other, on one
+
+TEST(PartsKernels, RowsOfTilesMustBeInTheImage) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    own_view view(frame.view);
+    view.ranges = {}, view.memory.isect_capacity = 100000;
+    for (const gs_rows wrong : {gs_rows{-1, 2}, gs_rows{2, 1}, gs_rows{0, 4}}) {
+        view.rows = wrong;
+        EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
+        EXPECT_STREQ(gs_last_error(), "gs_bin: rows must be a range of the rows of tiles");
+    }
+    const device_vector<uint8_t> target(3 * 71 * 45);
+    const device_vector<double> result(3);
+    const gs_loss_image image =
+        loss_image({71, 45, frame.view.image.color, target.data(), nullptr}, result.data(), nullptr);
+    EXPECT_EQ(libgs_loss_rows(&image, {0, 4}, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "libgs_loss_rows: rows must be a range of the rows of tiles");
+}
+
+// Within a class of lengths tile_order has any order, so its first tile may have another list. Here it has the
+// shortest.
+TEST(PartsKernels, LengthsHaveTheLongestList) {
+    const kernel_frame frame({4, 500, 0, 0, 160, 120});
+    const gs_tile_ranges &ranges = frame.view.ranges;
+    const size_t tiles = size_t(ranges.tiles_x) * size_t(ranges.tiles_y);
+    std::vector<int64_t> begin(tiles + 1);
+    std::vector<uint32_t> order(tiles);
+    device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
+    device_download(order.data(), ranges.tile_order, order.size() * sizeof(uint32_t));
+    const auto length = [&](uint32_t tile) { return begin[tile + 1] - begin[tile]; };
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return length(a) < length(b); });
+    ASSERT_LT(length(order.front()), length(order.back()));
+    device_upload(ranges.tile_order, order.data(), order.size() * sizeof(uint32_t));
+    const device_vector<list_lengths> lengths(1);
+    gs_view view = frame.view;
+    view.memory = frame.kept.memory;
+    ASSERT_GS_OK(libgs_list_lengths(&view, lengths.data(), NULL));
+    EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
+    EXPECT_EQ(lengths.read()[0].isects, begin[tiles]);
+}
+
+TEST(PartsKernels, RowSumsAreOfEachRow) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    const std::vector<float> values = random_floats(9, 3 * 71 * 45, -1e-4f, 1e-4f);
+    const device_vector<float> planes(values);
+    const device_vector<double> sums(9);
+    for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
+        ASSERT_GS_OK(parts_row_sums(&frame.view, rows, planes.data(), sums.data(), NULL));
+    double wanted[9] = {};
+    for (size_t i = 0; i < values.size(); i++) // 3 rows of tiles, 3 channels
+        wanted[3 * (i / 71 % 45 / 16) + i / (71 * 45)] += std::fabs(double(values[i]));
+    for (size_t k = 0; k < 9; k++) EXPECT_NEAR(sums.read()[k], wanted[k], 1e-12 * wanted[k]) << k;
+}
+
+// So many that a thread takes several: nvcc unrolls its loop.
+TEST(PartsKernels, TheLargestColorIsNoOtherMember) {
+    std::vector<gs_splat> splats(100000);
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> up_to_one(0, 1);
+    float wanted = 0;
+    for (gs_splat &splat : splats) {
+        splat = {{9, 9}, {9, 9, 9}, 9, {}, 9, {9, 9}};
+        const bool culled = random() % 8 == 0;
+        for (float &color : splat.color) color = culled ? 9 : up_to_one(random);
+        if (culled)
+            splat.depth = 0;
+        else
+            wanted = std::max(wanted, *std::max_element(splat.color, splat.color + GS_CHANNELS));
+    }
+    const device_vector<gs_splat> on_device(splats);
+    const device_vector<gs_largest_values> largest(1);
+    gs_view view = {};
+    view.gaussians.count = int64_t(splats.size()), view.splats = on_device.data();
+    ASSERT_GS_OK(parts_largest(&view, largest.data(), NULL));
+    EXPECT_EQ(largest.read()[0].color, wanted);
+}
+
+// ---- the gradient of a step
 
 using batch_choice = std::pair<scene_choice, int>; // and the number of views
 
@@ -225,4 +367,167 @@ INSTANTIATE_TEST_SUITE_P(Batches, Parts,
                                          batch_choice{{5, 300, 3, 2, 50, 100}, 2},
                                          batch_choice{{6, 260, 0, 0, 66, 66}, 3}));
 
-} // namespace
+// ---- relocation, growth, splits, noise and penalties of Gaussians
+
+constexpr float least_opacity = 0.005f, noise = 0.3f;
+constexpr uint64_t seed = 5, iteration = 600;
+
+struct whole {
+    host_gaussians gaussians, first, second;
+    std::vector<float> density; // not empty: splits in place of relocation
+};
+
+// Copies a rank's rows, of those from `begin` on in all, to the device or back.
+void copy_rows(const gs_gaussians &rows, host_gaussians *all, int64_t begin, bool back) {
+    const gs_arrays a = gs_arrays_of(&rows);
+    for (int k = 0; k < 5; k++) {
+        float *const on_host = all->array[k].data() + begin * all->width(k);
+        const size_t bytes = size_t(rows.count * all->width(k)) * sizeof(float);
+        back ? device_download(on_host, a.of[k], bytes) : device_upload(a.of[k], on_host, bytes);
+    }
+}
+
+struct parts_run {
+    const whole *start;
+    int64_t existing;
+    whole result;
+};
+
+// Splits, or relocation, noise, and the penalties as gradients on top of `first`; from the first `existing` Gaussians to
+// room for all. One rank calls gs_refill itself.
+bool refill_rank(ranks *group, void *context) {
+    parts_run *const run = static_cast<parts_run *>(context);
+    whole start = *run->start;
+    const int64_t count = start.gaussians.count;
+    const training_place place = {group, ranks_count(group) == 1 ? &alone_way : &parts_way};
+    training_state state = {};
+    if (!training_state_open_empty(&state, &place, run->existing, start.gaussians.sh_degree)) return false;
+    const gs_gaussians &g = state.gaussians, &m = state.first_moment, &v = state.second_moment;
+    const auto copy_all = [&](whole &with, bool back) {
+        copy_rows(g, &with.gaussians, state.first, back);
+        copy_rows(m, &with.first, state.first, back);
+        copy_rows(v, &with.second, state.first, back);
+    };
+    copy_all(start, false);
+    const bool splits = !start.density.empty();
+    if (splits)
+        device_upload(state.density, &start.density[size_t(2 * state.first)],
+                      size_t(2 * g.count) * sizeof(float));
+    bool good = training_state_grow(&state, count, count);
+    const gs_refill_rules rules = {
+        run->existing, least_opacity, seed, iteration, splits ? state.density : nullptr, nullptr};
+    good = good &&
+           (place.way->refill ? place.way->refill(&state, &rules)
+                              : gs_refill(&g, &m, &v, &rules, nullptr) == GS_OK) &&
+           ranks_wait(group, nullptr);
+    if (good && !splits &&
+        (gs_density_noise(&g, state.first, noise, seed, iteration, nullptr) != GS_OK ||
+         gs_density_penalty(&g, count, 0.5f, 0.25f, &m, nullptr) != GS_OK))
+        good = ranks_fail(group, "%s", gs_last_error());
+    if (good) copy_all(run->result, true);
+    training_state_close(&state);
+    return good;
+}
+
+whole refilled_on(const whole &start, int64_t existing, int count) {
+    parts_run run = {&start, existing, start};
+    ranks_plan plan = {};
+    plan.count = count;
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, refill_rank, &run, &why)) << why.text;
+    return run.result;
+}
+
+void expect_same(const host_gaussians &got, const host_gaussians &wanted, const char *what) {
+    for (int a = 0; a < 5; a++)
+        ASSERT_TRUE(std::equal(got.array[a].begin(), got.array[a].end(), wanted.array[a].begin(),
+                               wanted.array[a].end(),
+                               [](float x, float y) { return memcmp(&x, &y, sizeof x) == 0; }))
+            << what << ", array " << a;
+}
+
+void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
+    const whole one = refilled_on(start, existing, 1);
+    for (int count = 2; count <= 4; count++) {
+        SCOPED_TRACE(std::to_string(count) + " ranks");
+        const whole got = refilled_on(start, existing, count);
+        expect_same(got.gaussians, one.gaussians, "Gaussians");
+        expect_same(got.first, one.first, "first moments and penalties");
+        expect_same(got.second, one.second, "second moments");
+    }
+}
+
+// Some are dead: at most least_opacity. not_drawn: of the sums of gradients for splits, which cannot be drawn; negative:
+// there are no sums.
+whole some_scene(int64_t count, int sh_degree, double dead, double not_drawn = -1) {
+    whole out = {random_gaussians(1, count, sh_degree),
+                 random_gaussians(2, count, sh_degree),
+                 random_gaussians(3, count, sh_degree),
+                 {}};
+    std::mt19937 random(4), of_sums(6);
+    for (int64_t i = 0; i < count; i++) {
+        if (random() % 1000 < unsigned(1000 * dead)) out.gaussians.opacity_logit(i) = -8;
+        if (not_drawn < 0) continue;
+        const bool drawn = of_sums() % 1000 >= unsigned(1000 * not_drawn);
+        out.density.push_back(drawn ? float(of_sums() % 100 + 1) : i % 2 ? 0.0f : NAN);
+        out.density.push_back(1);
+    }
+    return out;
+}
+
+TEST(PartsDensity, RelocatesAndGrowsWithTheBitsOfOneGpu) {
+    expect_bits_of_one_gpu(some_scene(1000, 1, 0.3), 1000);
+    expect_bits_of_one_gpu(some_scene(700, 3, 0.9), 700); // many share a place
+    expect_bits_of_one_gpu(some_scene(1000, 0, 0.1), 810);
+    expect_bits_of_one_gpu(some_scene(600, 1, 0.1), 100); // some ranks have new rows only
+    expect_bits_of_one_gpu(some_scene(100, 1, 1), 70);    // nobody lives
+    expect_bits_of_one_gpu(some_scene(5, 1, 0), 5);       // nobody is dead
+    expect_bits_of_one_gpu(some_scene(2, 0, 0), 1);       // ranks without rows
+    whole one_lives = some_scene(300, 1, 1);
+    one_lives.gaussians.opacity_logit(299) = 3; // all draw from the last rank
+    expect_bits_of_one_gpu(one_lives, 300);
+}
+
+TEST(PartsDensity, SplitsWithTheBitsOfOneGpu) {
+    const whole start = some_scene(1000, 1, 0.1, 0.1);
+    const whole one = refilled_on(start, 900, 1);
+    int64_t changed = 0;
+    for (int64_t i = 0; i < 900; i++) changed += one.gaussians.row(i) != start.gaussians.row(i);
+    ASSERT_GT(changed, 250) << "too few splits to show anything";
+    expect_bits_of_one_gpu(start, 900);
+    expect_bits_of_one_gpu(some_scene(700, 3, 0.3, 0), 700);
+    expect_bits_of_one_gpu(some_scene(600, 0, 0, 0), 310);     // nearly all; some ranks have new rows only
+    expect_bits_of_one_gpu(some_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
+    expect_bits_of_one_gpu(some_scene(100, 1, 1, 0), 70);      // nobody lives
+    expect_bits_of_one_gpu(some_scene(100, 0, 0, 1), 70);      // nobody can be drawn
+    expect_bits_of_one_gpu(some_scene(5, 1, 0, 0), 5);         // nobody is dead
+    expect_bits_of_one_gpu(some_scene(2, 0, 0, 0), 1);         // ranks without rows
+}
+
+bool check_ranges(ranks *group, void *) {
+    for (const int64_t all : {0, 1, 31, 32, 33, 100, 1000, 12345, 1 << 30}) {
+        const row_range own = parts_way.range(group, all);
+        const int64_t ends[] = {own.first, own.first + own.count};
+        std::vector<int64_t> of_all(size_t(2 * ranks_count(group)));
+        if (!ranks_tell_numbers(group, 2, ends, of_all.data(), nullptr)) return false;
+        int64_t next = 0;
+        for (size_t r = 0; r < of_all.size(); next = of_all[r + 1], r += 2)
+            if (of_all[r] != next || of_all[r + 1] < next || (next % 32 != 0 && next != all))
+                return ranks_fail(group, "of %lld rows rank %zu has those from %lld", (long long)all, r / 2,
+                                  (long long)of_all[r]);
+        if (next != all) return ranks_fail(group, "%lld rows, not %lld", (long long)next, (long long)all);
+    }
+    return true;
+}
+
+// The adjoint of the projection rounds by what the other Gaussians of a warp need.
+TEST(PartsDensity, RanksBeginWhereAWarpDoes) {
+    for (const int count : {2, 3, 5}) {
+        ranks_plan plan = {};
+        plan.count = count, plan.kind = RANKS_THREADS;
+        fault why = {};
+        EXPECT_TRUE(ranks_run(&plan, check_ranges, nullptr, &why)) << why.text;
+    }
+}
+
+} // namespace parts_test

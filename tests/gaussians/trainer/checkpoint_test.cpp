@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: what was saved comes back, and nothing else does.
-#include "arrays.h"
 #include "checkpoint.h"
 #include "training_cloud.h"
 #include "run_program.h"
-#include <cstring>
 #include <fstream>
 #include <functional>
 
@@ -13,35 +11,26 @@ namespace {
 class Checkpoint : public ProgramTest {
   protected:
     const alone group{};
-    training_state state = {};
+    const training_place place = {group, nullptr};
+    owned<training_state, training_state_close> state;
     const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678, nullptr};
     fault why = {};
 
-    static constexpr int64_t count = 3, views = 1;
-    static constexpr int degree = 1;
-
     void SetUp() override {
         ProgramTest::SetUp();
-        gs_gaussians zeros;
-        ASSERT_TRUE(scene_open(&zeros, count, degree, &why)) << why.text;
-        training_state_open(&state, group, &zeros);
-        scene_close(&zeros);
-        training_state_open_exposures(&state, views);
+        ASSERT_TRUE(training_state_open_empty(&state, &place, 3, 1));
+        training_state_open_exposures(&state, 1);
         state.exposed = EXPOSURE_NEIGHBOURS;
-        ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
-        for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
+        ASSERT_TRUE(training_state_open_poses(&state, 1, &why)) << why.text;
+        state.pose[0].now.rotation[8] = state.pose[0].second_moment = 0.1;
         state.place = {321, 123, 640, 638, 1000, 0.64, 3.2, 0, 0, 0, 7000, 1.5, 0.25, 40};
-        state.average = {7, device_gaussians_open(count, degree)};
+        state.average = {7, device_gaussians_open(3, 1)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
             std::vector<float> host(values);
             for (float &value : host) value = next++;
             device_upload(array, host.data(), values * sizeof(float));
         });
-    }
-    void TearDown() override {
-        training_state_close(&state);
-        ProgramTest::TearDown();
     }
 
     static void for_arrays(const training_state &s, const std::function<void(float *, size_t)> &use) {
@@ -56,9 +45,8 @@ class Checkpoint : public ProgramTest {
     }
     static std::vector<float> values_of(const training_state &s) {
         std::vector<float> all;
-        for_arrays(s, [&](float *array, size_t values) {
-            std::vector<float> host(values);
-            device_download(host.data(), array, values * sizeof(float));
+        for_arrays(s, [&](const float *array, size_t values) {
+            const std::vector<float> host = downloaded(array, values);
             all.insert(all.end(), host.begin(), host.end());
         });
         return all;
@@ -72,9 +60,8 @@ class Checkpoint : public ProgramTest {
     }
     // Whether it is read; then it must be what was written.
     bool reads(const checkpoint_key &as) {
-        training_state back = {};
-        const training_place alone = {group, nullptr};
-        const bool done = checkpoint_read(path().c_str(), &as, &alone, &back, &why);
+        owned<training_state, training_state_close> back;
+        const bool done = checkpoint_read(path().c_str(), &as, &place, &back, &why);
         if (done) {
             EXPECT_EQ(back.gaussians.count, state.gaussians.count);
             EXPECT_EQ(back.gaussians.sh_degree, state.gaussians.sh_degree);
@@ -86,7 +73,6 @@ class Checkpoint : public ProgramTest {
                 EXPECT_EQ(memcmp(&back.pose[i], &state.pose[i], sizeof *state.pose), 0);
             EXPECT_EQ(memcmp(&back.place, &state.place, sizeof state.place), 0);
             EXPECT_EQ(values_of(back), values_of(state));
-            training_state_close(&back);
         } else {
             EXPECT_EQ(back.gaussians.mean, nullptr);
             EXPECT_EQ(back.density, nullptr);
@@ -116,26 +102,12 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     write(key);
     EXPECT_TRUE(reads(key)) << why.text;
     training_state_close(&state);
-    gs_gaussians none;
-    ASSERT_TRUE(scene_open(&none, 0, 0, &why)) << why.text;
-    training_state_open(&state, group, &none);
-    scene_close(&none);
+    ASSERT_TRUE(training_state_open_empty(&state, &place, 0, 0));
     write(key);
     EXPECT_TRUE(reads(key)) << why.text;
 }
 
-TEST_F(Checkpoint, EveryBeginningIsRefused) {
-    write(key);
-    const std::string whole = bytes();
-    put(whole + '\0');
-    refuses("damaged");
-    for (size_t size = whole.size(); size-- > 0;) {
-        fs::resize_file(path(), size);
-        refuses("truncated");
-    }
-}
-
-TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
+TEST_F(Checkpoint, EveryBeginningAndEveryFlippedBitIsRefused) {
     write(key);
     const std::string whole = bytes();
     const auto flip = [&](size_t at, int bits) {
@@ -149,6 +121,12 @@ TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
             flip(at, 0);
         }
     EXPECT_TRUE(reads(key)) << why.text;
+    put(whole + '\0');
+    refuses("damaged");
+    for (size_t size = whole.size(); size-- > 0;) {
+        fs::resize_file(path(), size);
+        refuses("truncated");
+    }
 }
 
 TEST_F(Checkpoint, WhatIsNoneOrOfAnotherRunIsRefused) {

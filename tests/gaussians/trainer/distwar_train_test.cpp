@@ -74,13 +74,6 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     EXPECT_NE(scene(resumed), scene(whole));
     train(resumed);
     EXPECT_EQ(scene(resumed), scene(whole));
-    std::vector<uint8_t> rgb[2];
-    for (int k = 0; k < 2; k++) {
-        rgb[k].resize(3 * size * size);
-        ASSERT_TRUE(distwar_trainer_picture(k ? resumed : whole, &views[1].camera, rgb[k].data()));
-    }
-    EXPECT_EQ(rgb[0], rgb[1]);
-    EXPECT_NE(rgb[0], std::vector<uint8_t>(3 * size * size, 0));
     const auto refuse = [](void *, const void *, size_t) { return false; };
     EXPECT_FALSE(distwar_trainer_save(whole, refuse, nullptr));
     // Another run is not resumed, and goes on as it was.
@@ -91,18 +84,6 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     EXPECT_FALSE(distwar_trainer_resume(other, nullptr, 0));
     train(other);
     for (distwar_trainer *t : {whole, half, resumed, other}) distwar_trainer_close(t);
-}
-
-TEST_F(Library, NearPlanesMayFollowFromTheCameras) {
-    for (distwar_train_view &view : views) view.camera.near_plane = 0;
-    distwar_trainer *const t = open();
-    gs_camera camera;
-    for (size_t i = 0; i < views_in_all; i++) {
-        ASSERT_TRUE(distwar_trainer_camera(t, i, &camera)) << distwar_train_error();
-        EXPECT_NEAR(camera.near_plane, 0.15 / 30, 1e-8); // the cameras are 0.1 apart
-    }
-    train(t);
-    distwar_trainer_close(t);
 }
 
 // Measured until three quarters of the training, and then as all others.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A scene and views for training without files.
+// Scenes and views for training without files.
 #ifndef TRAINING_CLOUD_H
 #define TRAINING_CLOUD_H
 
+#include "arrays.h"
+#include "device_vector.h"
 #include "frame.h"
 extern "C" {
 #include "scene.h"
@@ -10,10 +12,26 @@ extern "C" {
 #include "trainer.h"
 #include <cmath>
 #include <cstring>
-#include <device.h>
+#include <deque>
 #include <functional>
 #include <gtest/gtest.h>
 #include <vector>
+
+// The call, which gets &why, must be done.
+#define EXPECT_DONE(call)                                                                                    \
+    do {                                                                                                     \
+        fault why = {};                                                                                      \
+        EXPECT_TRUE(call) << why.text;                                                                       \
+    } while (0)
+
+// One that is closed at its end.
+template <typename T, void (*close)(T *)>
+struct owned : T {
+    owned() : T{} {}
+    ~owned() { close(this); }
+    owned(const owned &) = delete;
+    owned &operator=(const owned &) = delete;
+};
 
 // A group of one rank.
 class alone {
@@ -28,15 +46,47 @@ class alone {
     ranks *group = ranks_alone_open();
 };
 
-// What a scene (device) looks like; for image_close.
-inline image rendered(const gs_gaussians &scene, const gs_camera &camera, const float background[3]) {
-    frame f = {};
-    image picture = {};
-    fault why;
+// Looks along z from the origin at what is in the middle of the picture. It has square pixels.
+inline gs_camera forward_camera(int width, int height, float focal) {
+    gs_camera camera = {};
+    camera.width = width, camera.height = height;
+    camera.fx = camera.fy = focal;
+    camera.cx = float(width) / 2, camera.cy = float(height) / 2, camera.near_plane = 0.2f;
+    for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
+    return camera;
+}
+
+// Views on the device, of pictures that it owns.
+struct photographs {
+    photographs() = default;
+    ~photographs() { clear(); }
+    photographs(const photographs &) = delete;
+    photographs &operator=(const photographs &) = delete;
+    // The i-th byte of its picture is value(i).
+    template <typename F>
+    void add(const gs_camera &camera, F value) {
+        image *const picture = &pictures.emplace_back();
+        EXPECT_DONE(image_open(picture, camera.width, camera.height, 3, &why));
+        for (int i = 0; i < 3 * camera.width * camera.height; i++) picture->pixels[i] = uint8_t(value(i));
+        EXPECT_DONE(target_view_open(&views.emplace_back(), &camera, picture, &why));
+    }
+    void clear() {
+        for (target_view &view : views) target_view_close(&view);
+        views.clear(), pictures.clear();
+    }
+
+    std::deque<owned<image, image_close>> pictures;
+    std::vector<target_view> views;
+};
+
+// What a scene (device) looks like.
+inline std::vector<uint8_t> rendered(const gs_gaussians &scene, const gs_camera &camera,
+                                     const float background[3]) {
+    owned<frame, frame_close> f;
+    owned<image, image_close> picture;
     frame_render(&f, &scene, scene.sh_degree, &camera, background);
-    EXPECT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
-    frame_close(&f);
-    return picture;
+    EXPECT_DONE(frame_picture(&f, &picture, &why));
+    return {picture.pixels, picture.pixels + 3 * camera.width * camera.height};
 }
 
 // |got - expected| / |expected|; infinite where nothing is expected.
@@ -68,11 +118,10 @@ struct looking_on {
 };
 
 // A cloud of Gaussians, and cameras from far to near: their lists have very different lengths.
-class cloud {
+class cloud : public photographs {
   public:
     explicit cloud(int64_t count = 200, int width = 96, int height = 80) {
-        fault why;
-        EXPECT_TRUE(scene_open(&host, count, 1, &why)) << why.text;
+        EXPECT_DONE(scene_open(&host, count, 1, &why));
         for (int64_t i = 0; i < host.count; i++) {
             const float mean[3] = {0.2f * float(i % 10) - 0.9f, 0.2f * float(i / 10 % 10) - 0.9f,
                                    0.1f * std::sin(float(i))};
@@ -83,28 +132,13 @@ class cloud {
             host.opacity_logit[i] = 0.5f * std::cos(float(i));
             for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0.1f * std::sin(float(12 * i + k));
         }
-        pictures.resize(views_in_all), views.resize(views_in_all);
         for (int v = 0; v < views_in_all; v++) {
-            gs_camera camera = {};
-            camera.width = width, camera.height = height;
-            camera.fx = 5 * float(width) / 6, camera.fy = camera.fx + 1;
-            camera.cx = float(width) / 2, camera.cy = float(height) / 2, camera.near_plane = 0.2f;
-            for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
+            gs_camera camera = forward_camera(width, height, 5 * float(width) / 6);
+            camera.fy = camera.fx + 1;
             camera.translation[2] = 3 * float(views_in_all - v);
-            image *const picture = &pictures[size_t(v)];
-            EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
-            for (int i = 0; i < 3 * width * height; i++)
-                picture->pixels[i] = uint8_t(127 + 100 * std::sin(0.03 * i + v));
-            EXPECT_TRUE(target_view_open(&views[size_t(v)], &camera, picture, &why)) << why.text;
+            add(camera, [v](int i) { return 127 + 100 * std::sin(0.03 * i + v); });
         }
     }
-    ~cloud() {
-        scene_close(&host);
-        for (target_view &view : views) target_view_close(&view);
-        for (image &picture : pictures) image_close(&picture);
-    }
-    cloud(const cloud &) = delete;
-    cloud &operator=(const cloud &) = delete;
 
     // Without density control; sums that do not depend on the order of threads.
     static training_settings settings(int64_t iterations) {
@@ -121,9 +155,7 @@ class cloud {
 
     static constexpr int views_in_all = 6;
     const alone group;
-    gs_gaussians host = {};
-    std::vector<image> pictures;
-    std::vector<target_view> views;
+    owned<gs_gaussians, scene_close> host;
 };
 
 // A state of training that is read back.
@@ -135,36 +167,32 @@ class trained {
         EXPECT_TRUE(training_state_open_on(&state, &where, &host));
         if (exposures > 0) training_state_open_exposures(&state, exposures);
     }
-    ~trained() {
-        training_report_close(&report);
-        training_state_close(&state);
-    }
-    trained(const trained &) = delete;
-    trained &operator=(const trained &) = delete;
 
     // The losses of a run, whose report stays until the next.
     std::vector<double> train_on(const std::vector<target_view> &views, const training_settings &settings,
                                  const training_observer *observer = nullptr) {
         training_report_close(&report);
-        report = {};
-        fault why;
-        EXPECT_TRUE(
-            ::train_on(nullptr, &state, views.data(), views.size(), &settings, observer, &report, &why))
-            << why.text;
+        static_cast<training_report &>(report) = {};
+        EXPECT_DONE(
+            ::train_on(nullptr, &state, views.data(), views.size(), &settings, observer, &report, &why));
         return {report.losses, report.losses + (report.iterations - report.first_iteration + 1)};
     }
+    // All arrays, one after another.
     static std::vector<float> read(const gs_gaussians &set) {
-        std::vector<float> out(device_gaussians_bytes(set.count, set.sh_degree) / sizeof(float));
-        device_download(out.data(), set.mean, out.size() * sizeof(float));
+        const gs_arrays arrays = gs_arrays_of(&set);
+        std::vector<float> out;
+        for (int a = 0; a < GS_ARRAYS; a++) {
+            const std::vector<float> values = downloaded(arrays.of[a], size_t(set.count * arrays.width[a]));
+            out.insert(out.end(), values.begin(), values.end());
+        }
         return out;
     }
+    std::vector<float> read() const { return read(state.gaussians); }
     std::vector<float> exposure() const {
-        std::vector<float> out(size_t(state.exposures) * GS_EXPOSURE_VALUES);
-        device_download(out.data(), state.exposure, out.size() * sizeof(float));
-        return out;
+        return downloaded(state.exposure, size_t(state.exposures) * GS_EXPOSURE_VALUES);
     }
-    training_state state = {};
-    training_report report = {};
+    owned<training_state, training_state_close> state;
+    owned<training_report, training_report_close> report;
 };
 
 #endif
