@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks that a launcher has started: processes that find each other by TCP, as if each were a host; what ends them, and
-// other programs. They use fake_nccl.c, so only simt has these tests.
+// other programs. That one fails by itself or with its device: ranks_test.cpp and Hosts of gpus_test.cpp. They use
+// fake_nccl.c, so only simt has these tests.
 #ifdef DISTWAR_SIMT
 #include "device.h"
 #include "device_vector.h"
@@ -38,9 +39,7 @@ int socket_at(int *port, bool listens) {
     return -1;
 }
 
-// What ranks get from the test that starts them.
-fs::path ranks_folder;
-int ranks_number;
+fs::path ranks_folder; // of the test that starts them
 
 bool sum_ones(ranks *group, void *) {
     const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
@@ -213,26 +212,6 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
     sleep_for(milliseconds(3500));
     for (int r = 0; r < 3; r++) send_signal(r, SIGCONT);
     expect_told("");
-}
-
-// By itself, or with its device.
-TEST_F(Launched, EndWhenOneFails) {
-    const auto fails = [](ranks *group, void *) {
-        return ranks_own(group) == ranks_number ? ranks_fail(group, "no memory for %d things", 17)
-                                                : work(group, INT64_MAX);
-    };
-    const auto gives_up = [](ranks *group, void *) {
-        if (ranks_own(group) == ranks_number) device_give_up("no memory for %d things", 17);
-        return work(group, INT64_MAX);
-    };
-    for (const ranks_body how : {ranks_body(fails), ranks_body(gives_up)})
-        for (ranks_number = 0; ranks_number < 3; ranks_number++) {
-            body = how;
-            start_all(3);
-            expect_end(ranks_number, 1,
-                       "test: rank " + std::to_string(ranks_number) + ": no memory for 17 things\n");
-            expect_that_others_end(ranks_number, remote);
-        }
 }
 
 TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {

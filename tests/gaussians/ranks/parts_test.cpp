@@ -16,6 +16,13 @@
 
 namespace parts_test {
 
+void run_on_ranks(int count, ranks_body body, void *context) {
+    ranks_plan plan = {};
+    plan.count = count;
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, body, context, &why)) << why.text;
+}
+
 // ---- how the rows of views are shared out among ranks
 
 // Checks that parts follow one another and end with the last row. Returns the cost of each rank's share.
@@ -100,10 +107,8 @@ TEST(PartsKernels, LengthsHaveTheLongestList) {
     const kernel_frame frame({4, 500, 0, 0, 160, 120});
     const gs_tile_ranges &ranges = frame.view.ranges;
     const size_t tiles = size_t(ranges.tiles_x) * size_t(ranges.tiles_y);
-    std::vector<int64_t> begin(tiles + 1);
-    std::vector<uint32_t> order(tiles);
-    device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
-    device_download(order.data(), ranges.tile_order, order.size() * sizeof(uint32_t));
+    const std::vector<int64_t> begin = downloaded(ranges.tile_begin, tiles + 1);
+    std::vector<uint32_t> order = downloaded(ranges.tile_order, tiles);
     const auto length = [&](uint32_t tile) { return begin[tile + 1] - begin[tile]; };
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return length(a) < length(b); });
     ASSERT_LT(length(order.front()), length(order.back()));
@@ -309,13 +314,10 @@ bool run_rank(ranks *group, void *context) {
 
 // Where each rank's Gaussians begin, and the number of all: unequal, and with four ranks one has none.
 std::vector<int64_t> shares_of(int64_t count, int ranks_number) {
-    std::vector<int64_t> begin{};
-    for (int r = 0; r < ranks_number; r++)
-        begin.push_back(r == 0   ? 0
-                        : r == 1 ? count / 2 / 4 * 4
-                                 : (r == 2 ? count * 3 / 4 : count * 3 / 4 + 3) / 4 * 4);
-    begin.push_back(count);
-    return begin;
+    const int64_t begin[] = {0, count / 2 / 4 * 4, count * 3 / 4 / 4 * 4, (count * 3 / 4 + 3) / 4 * 4};
+    std::vector<int64_t> out(begin, begin + ranks_number);
+    out.push_back(count);
+    return out;
 }
 
 result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
@@ -325,10 +327,7 @@ result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
     run.begin = shares_of(t.scene.count, ranks_number);
     run.absolute.resize(2 * size_t(t.views) * size_t(t.scene.count));
-    ranks_plan plan = {};
-    plan.count = ranks_number;
-    fault why = {};
-    EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    run_on_ranks(ranks_number, run_rank, &run);
     if (ranks_number == 4 && t.views == 1) { // rows cost differently, and shares have followed
         EXPECT_NE(run.first_rows[0], run.rows[0]);
     }
@@ -431,19 +430,16 @@ bool refill_rank(ranks *group, void *context) {
 
 whole refilled_on(const whole &start, int64_t existing, int count) {
     parts_run run = {&start, existing, start};
-    ranks_plan plan = {};
-    plan.count = count;
-    fault why = {};
-    EXPECT_TRUE(ranks_run(&plan, refill_rank, &run, &why)) << why.text;
+    run_on_ranks(count, refill_rank, &run);
     return run.result;
 }
 
 void expect_same(const host_gaussians &got, const host_gaussians &wanted, const char *what) {
-    for (int a = 0; a < 5; a++)
-        ASSERT_TRUE(std::equal(got.array[a].begin(), got.array[a].end(), wanted.array[a].begin(),
-                               wanted.array[a].end(),
-                               [](float x, float y) { return memcmp(&x, &y, sizeof x) == 0; }))
+    for (int a = 0; a < 5; a++) {
+        ASSERT_EQ(got.array[a].size(), wanted.array[a].size());
+        ASSERT_EQ(memcmp(got.array[a].data(), wanted.array[a].data(), got.array[a].size() * sizeof(float)), 0)
             << what << ", array " << a;
+    }
 }
 
 void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
@@ -522,12 +518,7 @@ bool check_ranges(ranks *group, void *) {
 
 // The adjoint of the projection rounds by what the other Gaussians of a warp need.
 TEST(PartsDensity, RanksBeginWhereAWarpDoes) {
-    for (const int count : {2, 3, 5}) {
-        ranks_plan plan = {};
-        plan.count = count, plan.kind = RANKS_THREADS;
-        fault why = {};
-        EXPECT_TRUE(ranks_run(&plan, check_ranges, nullptr, &why)) << why.text;
-    }
+    for (const int count : {2, 3, 5}) run_on_ranks(count, check_ranges, nullptr);
 }
 
 } // namespace parts_test

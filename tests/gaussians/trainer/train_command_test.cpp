@@ -301,10 +301,8 @@ TEST_F(DepthTraining, MapsThatCannotBeFittedAreLeftOut) {
           "must hold inverse depth, not depth"}});
 }
 
-TEST_F(DepthTraining, BadMapsAreRefusedByName) {
-    const auto refused = [&](const std::string &part) { refuses({{with_maps, 1, part}}); };
-    for (const char *weight : {"0", "nan"})
-        refuses({{with_maps + " --depth-weight " + weight, 2, "--depth-weight"}});
+// Files that are no maps: messages_test.cpp.
+TEST_F(DepthTraining, NeedsMapsOfTrainedViewsPointsAndAWeight) {
     fs::remove_all(at("data") / "depth/test"); // held out
     done(with_maps);
     fs::remove(at("scene.ply"));
@@ -313,16 +311,13 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
     size_t end = 0;
     for (int line = 0; line < 11; line++) end = points.find('\n', end) + 1;
     std::ofstream(at("data") / "points3D.txt") << points.substr(0, end);
-    refused("r_0000.png: 9 points are seen where it has values; 10 are needed");
-    fs::copy(at("data") / "train/r_0002.png", map_of(2), fs::copy_options::overwrite_existing);
-    refused("r_0002.png: a PNG of 4 channels of 8 bits; it must be gray with 16 bits\n");
+    refuses({{with_maps + " --depth-weight 0", 2, "--depth-weight"},
+             {with_maps + " --depth-weight nan", 2, "--depth-weight"},
+             {with_maps, 1, "r_0000.png: 9 points are seen where it has values; 10 are needed"}});
     fs::remove(map_of(2));
-    refused(
-        "depth: has no depth map of the picture train/r_0002.png, a PNG or PFM named after it or its stem");
-    fs::remove_all(at("data") / "depth");
-    refused("depth: has no depth map of the picture train/r_0000.png");
+    refuses({{with_maps, 1, "depth: has no depth map of the picture train/r_0002.png, a PNG or PFM named"}});
     fs::remove(at("data") / "points3D.txt");
-    refused("data: --depth needs points to fit the depth maps to");
+    refuses({{with_maps, 1, "data: --depth needs points to fit the depth maps to"}});
 }
 
 } // namespace train_command_test

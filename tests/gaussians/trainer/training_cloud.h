@@ -14,6 +14,7 @@ extern "C" {
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -34,16 +35,9 @@ struct owned : T {
 };
 
 // A group of one rank.
-class alone {
-  public:
-    alone() = default;
-    ~alone() { ranks_alone_close(group); }
-    alone(const alone &) = delete;
-    alone &operator=(const alone &) = delete;
-    operator ranks *() const { return group; }
-
-  private:
-    ranks *group = ranks_alone_open();
+struct alone : std::unique_ptr<ranks, void (*)(ranks *)> {
+    alone() : unique_ptr(ranks_alone_open(), ranks_alone_close) {}
+    operator ranks *() const { return get(); }
 };
 
 // Looks along z from the origin at what is in the middle of the picture. It has square pixels.
