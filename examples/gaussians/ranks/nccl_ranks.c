@@ -83,11 +83,8 @@ static bool go_on(ranks *group, patience *since) {
     const double now = seconds_now(), step = now - since->last;
     since->last = now;
     since->waited += step < 1 ? step : 1;
+    ranks_lose_patience(group, since->waited, since->attempted);
     if (ranks_has_failed(group->shared)) return stop(group);
-    if (since->waited > group->timeout_s) {
-        ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, since->attempted);
-        return stop(group);
-    }
     if (since->waited > 20e-3) { // longer than a part of a step: it need not end within microseconds
         const struct timespec pause = {0, 50 * 1000};
         nanosleep(&pause, NULL);

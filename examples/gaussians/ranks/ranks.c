@@ -71,6 +71,18 @@ bool ranks_fail_with(ranks *group, const fault *why) {
     return ranks_fail(group, "%s", why->text);
 }
 
+void ranks_lose_patience(ranks *group, double waited, const char *attempted) {
+    const int number = group->end ? *group->end : 0;
+    if (number != 0 && waited > group->timeout_s / 3)
+        ranks_fail(
+            group,
+            "was asked to end by signal %d while it waited for the others in %s: one of them has ended or "
+            "does not answer",
+            number, attempted);
+    else if (waited > group->timeout_s)
+        ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
+}
+
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
     const int own = group->own;
     if (ranks_has_failed(group->shared)) return ranks_stop(group);

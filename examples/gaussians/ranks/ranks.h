@@ -14,12 +14,14 @@
 //   cudaStreamSynchronize would wait forever.
 // - False: the group has failed, on all ranks. ranks_error says why, and names the rank that failed first. Outputs are
 //   undefined. The body should return false.
-// - A rank waits for the others for timeout_s at most; then it ends the group.
+// - A rank waits for the others for timeout_s at most, and a third of it once a signal has asked it to end, as launchers do
+//   when another rank has died; then it ends the group.
 #pragma once
 
 #include "c_linkage.h"
 #include "files/fault.h"
 #include "distwar_gs.h"
+#include <signal.h>
 
 C_LINKAGE_BEGIN
 
@@ -110,6 +112,8 @@ typedef struct ranks_plan {
     int count; // 1..RANKS_MAX
     ranks_kind kind;
     double timeout_s; // 0: 30
+    // NULL, or: the number of a signal that has asked this process to end; 0: none has.
+    const volatile sig_atomic_t *end;
     // Path of libnccl.so.2; NULL: what the loader finds.
     const char *nccl;
     const char *program; // its name, for messages

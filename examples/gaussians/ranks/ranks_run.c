@@ -44,7 +44,7 @@ static void wait_for_change(thread_group *threads) {
 // Waits for all ranks. Either all return true, or none does. reads: all ranks then read what others have published.
 static bool meet(ranks *group, const char *attempted, bool reads) {
     thread_group *const threads = group->state;
-    const double until = seconds_now() + group->timeout_s;
+    const double began = seconds_now();
     pthread_mutex_lock(&threads->mutex);
     const uint64_t meeting = threads->meetings;
     bool failed = ranks_has_failed(threads->shared);
@@ -59,8 +59,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
         if (threads->meetings != meeting) break;
         for (int r = 0; r < threads->count; r++)
             if (threads->left[r]) ranks_fail(group, "waits in %s for rank %d, which has ended", attempted, r);
-        if (seconds_now() > until)
-            ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
+        ranks_lose_patience(group, seconds_now() - began, attempted);
         failed = ranks_has_failed(threads->shared);
     }
     while (failed && threads->reading > 0) wait_for_change(threads); // what they read must stay
@@ -249,10 +248,11 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
         const double now = seconds_now();
         waited = unseen > 0 && unseen == number ? waited + (now - last < 1 ? now - last : 1) : 0;
         last = now, number = unseen;
-        if (waited > member->group.timeout_s && !ranks_has_failed(shared)) {
-            ranks teller = {.shared = shared, .own = member->group.own};
-            ranks_fail(&teller, "has waited %g s for the others in a call of CUDA", member->group.timeout_s);
-        }
+        ranks teller = {.shared = shared,
+                        .own = member->group.own,
+                        .timeout_s = member->group.timeout_s,
+                        .end = member->group.end};
+        ranks_lose_patience(&teller, waited, "a call of CUDA");
         if (!ranks_has_failed(shared)) continue;
         if (*failed_at == 0) *failed_at = seconds_now();
         if (seconds_now() < *failed_at + grace) continue;
@@ -293,7 +293,8 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
                                     .shared = &shared,
                                     .count = plan->count,
                                     .own = first + started,
-                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : default_timeout_s},
+                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : default_timeout_s,
+                                    .end = plan->end},
                           .plan = plan,
                           .body = body,
                           .context = context};

@@ -38,6 +38,7 @@ struct ranks {
     ranks_shared *shared;
     int count, own;
     double timeout_s;
+    const volatile sig_atomic_t *end; // of the plan; or NULL
     fault error;
     // The number of the first collective that has been queued since a wait last ended; 0: none. This rank writes it.
     atomic_uint unseen;
@@ -55,6 +56,8 @@ bool ranks_wait_for_stream(ranks *group, gs_stream stream);
 bool ranks_stop(ranks *group);
 // ranks_fail for another rank.
 bool ranks_fail_as(ranks *group, int rank, const char *text);
+// Fails where the rank has waited too long for the others; `attempted`: in which call.
+void ranks_lose_patience(ranks *group, double waited, const char *attempted);
 
 // ---- NCCL ----
 

@@ -188,6 +188,29 @@ TEST_F(Launched, EndWhenOneIsStopped) {
     }
 }
 
+// As torchrun's when one has died: those that wait must tell before it kills them. Who need not wait goes on.
+TEST_F(Launched, EndBySignalWhenOneDoesNotAnswer) {
+    static volatile sig_atomic_t asked;
+    asked = 0;
+    signal(SIGTERM, [](int number) { asked = number; });
+    body = work_for_ever, plan.end = &asked, plan.timeout_s = 9;
+    start_all(3);
+    signal(SIGTERM, SIG_DFL);
+    await_work(3);
+    for (auto &[number, h] : hosts) kill(h.pid, SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    for (int r = 0; r < 3; r++) fs::remove(folder / ("work" + std::to_string(r)));
+    await_work(3); // they still work together
+    kill(hosts[2].pid, SIGSTOP);
+    began = std::chrono::steady_clock::now();
+    expect_that_others_end(2, ": "); // the first that has waited, and one that NCCL tells
+    EXPECT_LT(waited(), 8);
+    EXPECT_NE((told(0) + told(1)).find(": was asked to end by signal 15 while it waited for the others in "),
+              std::string::npos);
+    kill(hosts[2].pid, SIGCONT);
+    EXPECT_EQ(end_of(2), 1);
+}
+
 // As cudaFree does behind a collective that a dead rank holds up.
 TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
     body = [](ranks *group, void *) {

@@ -2,6 +2,7 @@
 #include "commands/command.h"
 #include "files/path.h"
 #include "frame.h"
+#include "record/signals.h"
 #include "scene.h"
 #include <math.h>
 #include <pthread.h>
@@ -144,6 +145,7 @@ bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
                              .devices = on_cpu,
                              .place = &options->place,
                              .arguments = options->arguments,
+                             .end = stop_request_flag(),
                              .prepare = options->launched ? NULL : load_first,
                              .program = "dsplat"};
     return ranks_run(&plan, options->launched ? load_and_run : run_loaded, work, why);
