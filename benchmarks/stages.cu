@@ -189,7 +189,7 @@ struct bench {
     }
     void backward(size_t v) {
         frame_render_backward(&frames[v], usual);
-        frame_project_backward(&frames[v], &gradients, false);
+        frame_project_backward(&frames[v], &gradients, false, nullptr);
     }
     void compare(size_t v) {
         gs_loss_image against = {};

@@ -4,6 +4,7 @@
 #include "dataset.h"
 #include "device.h"
 #include "frame.h"
+#include "training_state.h"
 #include "files/json_writer.h"
 #include "scene.h"
 #include "record/run_log.h"
@@ -47,8 +48,10 @@ typedef struct finish {
 
 static bool measure(const finish *f, quality *out, fault *why) {
     *out = (quality){NAN, NAN};
-    return f->split.held_out == 0 || quality_measure(&f->gaussians, f->split.views + f->split.training,
-                                                     f->split.held_out, f->background, out, NULL, why);
+    const training_state of = {.gaussians = f->gaussians};
+    const shown_views shown = {.views = f->split.views, .background = f->background};
+    return f->split.held_out == 0 ||
+           quality_measure(&of, &shown, NULL, f->split.training, f->split.held_out, out, NULL, why);
 }
 
 static void describe_step(json_writer *json, const lm_step *step, const char *images) {

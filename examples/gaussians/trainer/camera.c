@@ -18,7 +18,7 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .near_plane = 0.2f};
 }
 
-static void camera_inside(const gs_camera *camera, const double point[3], double inside[3]) {
+void camera_inside(const gs_camera *camera, const double point[3], double inside[3]) {
     for (int row = 0; row < 3; row++) {
         inside[row] = camera->translation[row];
         for (int i = 0; i < 3; i++) inside[row] += camera->rotation[3 * row + i] * point[i];
@@ -167,27 +167,19 @@ void similarity_apply(const similarity *s, pose *p) {
     for (int k = 0; k < 3; k++) p->translation[k] = s->scale * p->translation[k] - moved[k];
 }
 
-static void mean_center(const pose *poses, size_t count, double mean[3]) {
-    memset(mean, 0, 3 * sizeof *mean);
-    for (size_t i = 0; i < count; i++) {
-        double center[3];
-        pose_center(&poses[i], center);
-        for (int k = 0; k < 3; k++) mean[k] += center[k] / (double)count;
-    }
-}
-
 similarity similarity_between(const pose *from, const pose *to, size_t count) {
     similarity s = {.scale = 1};
+    double mean_from[3] = {0}, mean_to[3] = {0}, product = 0, square_from = 0, square_to = 0;
     for (size_t i = 0; i < count; i++) { // R_to = R_from G^T, so G = R_to^T R_from
-        double back[9], turn[9];
+        double back[9], turn[9], a[3], b[3];
+        pose_center(&from[i], a);
+        pose_center(&to[i], b);
+        for (int k = 0; k < 3; k++) mean_from[k] += a[k] / (double)count, mean_to[k] += b[k] / (double)count;
         transpose(to[i].rotation, back);
         multiply(back, from[i].rotation, turn);
         for (int k = 0; k < 9; k++) s.rotation[k] += turn[k] / (double)count;
     }
     nearest_rotation(s.rotation);
-    double mean_from[3], mean_to[3], product = 0, square_from = 0, square_to = 0;
-    mean_center(from, count, mean_from);
-    mean_center(to, count, mean_to);
     for (size_t i = 0; i < count; i++) {
         double a[3], b[3];
         pose_center(&from[i], a);

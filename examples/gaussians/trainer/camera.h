@@ -13,6 +13,8 @@ C_LINKAGE_BEGIN
 gs_camera camera_with_view_angle(int width, int height, double angle);
 // Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the picture.
 bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);
+// A point of the world in camera space.
+void camera_inside(const gs_camera *camera, const double point[3], double inside[3]);
 // The camera z of a point of the world; of a fisheye the distance.
 double camera_depth(const gs_camera *camera, const double point[3]);
 // The point of the world that is seen at a place of the picture, in pixels, at that camera z; by a fisheye at

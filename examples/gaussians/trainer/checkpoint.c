@@ -14,19 +14,18 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied wit
 
 enum {
     VERSION = 15,
-    SETS = 4, // Gaussians, Adam's two moments, the average
-    ARRAYS = SETS * GS_ARRAYS + 1,
-    SCENES = 1 + TEACHERS_MOST,      // the start and each teacher
-    PIECES = 2 + SCENES * GS_ARRAYS, // exposures, poses, scenes
-    ROWS = 1 << 16,                  // that come from other ranks at once
-    BLOCK = 1 << 20,                 // bytes that are copied at once
-    MAX_SETTINGS = 1 << 16,          // bytes
-    MOST_SHOWN = 199,                // of an option in a message
+    SETS = 4,                                // Gaussians, Adam's two moments, the average
+    SCENES = 1 + TEACHERS_MOST,              // the start and each teacher
+    PARTS = 3 + (SCENES + SETS) * GS_ARRAYS, // exposures, poses, these, sums of density control
+    ROWS = 1 << 16,                          // that come from other ranks at once
+    BLOCK = 1 << 20,                         // bytes that are copied at once
+    MAX_SETTINGS = 1 << 16,                  // bytes
+    MOST_SHOWN = 199,                        // of an option in a message
     MAX_VIEWS = 1 << 24
 };
 
 static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
-// The file: this, the settings, what is whole on every rank (list_pieces), all rows of each array (list_rows), the checksum.
+// The file: this, the settings, all rows of each part, the checksum.
 typedef struct checkpoint_header {
     char magic[8];
     uint32_t version;
@@ -45,53 +44,48 @@ _Static_assert(sizeof(checkpoint_header) == 496, "the file has no padding");
 
 // ---- what a file has
 
-typedef struct piece {
-    void *memory; // on the host or the device
-    uint64_t bytes;
-} piece;
+// Rows of the state, on the host or the device.
+typedef struct part {
+    void *memory;
+    uint64_t rows, bytes; // bytes: of a row
+    bool shared;          // a rank has those of its own Gaussians; else each rank has all
+} part;
 
 static gs_gaussians *scene_of(training_state *state, int i) {
     return i == 0 ? &state->distillation.start : &state->distillation.teacher[i - 1];
 }
 
-static void list_pieces(training_state *state, piece pieces[PIECES]) {
-    *pieces++ = (piece){state->exposure, (uint64_t)state->exposures * GS_EXPOSURE_VALUES * sizeof(float)};
-    *pieces++ = (piece){state->pose, (uint64_t)state->poses * sizeof(refined_pose)};
-    for (int i = 0; i < SCENES; i++) {
-        const gs_gaussians *const scene = scene_of(state, i);
-        const gs_arrays of = gs_arrays_of(scene);
-        for (int a = 0; a < GS_ARRAYS; a++)
-            *pieces++ = (piece){of.of[a], (uint64_t)scene->count * (uint64_t)of.width[a] * sizeof(float)};
-    }
-}
-
-// bytes: of a row.
-static void list_rows(const training_state *state, piece arrays[ARRAYS]) {
+static void list_parts(training_state *state, part parts[PARTS]) {
     const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment,
                                             &state->average.average};
-    const gs_arrays shape = gs_arrays_of(sets[0]);
-    for (int k = 0; k < SETS * GS_ARRAYS; k++) {
-        const bool averaged = k >= (SETS - 1) * GS_ARRAYS, missing = averaged && state->average.samples == 0;
-        arrays[k] = (piece){gs_arrays_of(sets[k / GS_ARRAYS]).of[k % GS_ARRAYS],
-                            missing ? 0 : (uint64_t)shape.width[k % GS_ARRAYS] * sizeof(float)};
+    const uint64_t all = (uint64_t)training_state_count(state);
+    *parts++ = (part){state->exposure, (uint64_t)state->exposures, GS_EXPOSURE_VALUES * sizeof(float), false};
+    *parts++ = (part){state->pose, (uint64_t)state->poses, sizeof(refined_pose), false};
+    for (int i = 0; i < SCENES + SETS; i++) {
+        const bool shared = i >= SCENES, missing = i == SCENES + SETS - 1 && state->average.samples == 0;
+        const gs_gaussians *const of = shared ? sets[i - SCENES] : scene_of(state, i);
+        const gs_arrays arrays = gs_arrays_of(of), shape = gs_arrays_of(&state->gaussians);
+        for (int a = 0; a < GS_ARRAYS; a++)
+            *parts++ = (part){arrays.of[a],
+                              missing  ? 0
+                              : shared ? all
+                                       : (uint64_t)of->count,
+                              (uint64_t)shape.width[a] * sizeof(float), shared};
     }
-    arrays[ARRAYS - 1] = (piece){state->density, training_state_density_bytes(1)};
+    *parts = (part){state->density, all, training_state_density_bytes(1), true};
 }
 
 // Does not overflow if the header's counts are in range.
 static uint64_t file_bytes(const checkpoint_header *header) {
     training_state shape = {.exposures = header->exposures,
                             .poses = header->poses,
-                            .gaussians.sh_degree = header->sh_degree,
+                            .gaussians = {.count = header->count, .sh_degree = header->sh_degree},
                             .average.samples = header->averaged};
     uint64_t bytes = sizeof *header + header->settings_bytes + sizeof(uint32_t);
-    piece pieces[PIECES], rows[ARRAYS];
-    for (int i = 0; i < SCENES; i++)
-        *scene_of(&shape, i) = (gs_gaussians){.count = header->scenes[i], .sh_degree = header->sh_degree};
-    list_pieces(&shape, pieces);
-    list_rows(&shape, rows);
-    for (int i = 0; i < PIECES; i++) bytes += pieces[i].bytes;
-    for (int a = 0; a < ARRAYS; a++) bytes += (uint64_t)header->count * rows[a].bytes;
+    part parts[PARTS];
+    for (int i = 0; i < SCENES; i++) scene_of(&shape, i)->count = header->scenes[i];
+    list_parts(&shape, parts);
+    for (int i = 0; i < PARTS; i++) bytes += parts[i].rows * parts[i].bytes;
     return bytes;
 }
 
@@ -180,9 +174,10 @@ static void put(writer *w, const void *memory, uint64_t bytes) {
     }
 }
 
-static void put_beginning(writer *w, const checkpoint_key *key, const training_state *state) {
+// A collective. to: NULL on ranks that do not write.
+static bool put_all(FILE *to, const checkpoint_key *key, const training_state *state, fault *why) {
     checkpoint_header header = {.version = VERSION,
-                                .settings_bytes = (uint32_t)strlen(key->settings),
+                                .settings_bytes = key->settings ? (uint32_t)strlen(key->settings) : 0,
                                 .count = training_state_count(state),
                                 .exposures = state->exposures,
                                 .poses = state->poses,
@@ -193,33 +188,26 @@ static void put_beginning(writer *w, const checkpoint_key *key, const training_s
                                 .sh_degree = state->gaussians.sh_degree,
                                 .data = key->data};
     training_state whole = *state;
-    piece pieces[PIECES];
+    writer w = {to, (uint32_t)crc32(0, NULL, 0), malloc(BLOCK)};
+    part parts[PARTS];
+    device_buffer block = {0};
+    bool done = w.block || fail(why, "no memory to write a checkpoint");
     memcpy(header.magic, magic, sizeof header.magic);
     for (int i = 0; i < SCENES; i++) header.scenes[i] = scene_of(&whole, i)->count;
     header.file_bytes = file_bytes(&header);
-    put(w, &header, sizeof header);
-    put(w, key->settings, header.settings_bytes);
-    list_pieces(&whole, pieces);
-    for (int i = 0; i < PIECES; i++) put(w, pieces[i].memory, pieces[i].bytes);
-}
-
-// A collective. to: NULL on ranks that do not write.
-static bool put_all(FILE *to, const checkpoint_key *key, const training_state *state, fault *why) {
-    const int64_t all = training_state_count(state);
-    writer w = {to, (uint32_t)crc32(0, NULL, 0), malloc(BLOCK)};
-    piece arrays[ARRAYS];
-    device_buffer block = {0};
-    bool done = w.block || fail(why, "no memory to write a checkpoint");
-    if (done && to) put_beginning(&w, key, state);
-    list_rows(state, arrays);
-    for (int a = 0; a < ARRAYS; a++)
-        for (int64_t first = 0; first < all && arrays[a].bytes > 0 && done; first += ROWS) {
+    if (done) put(&w, &header, sizeof header);
+    if (done) put(&w, key->settings, header.settings_bytes);
+    list_parts(&whole, parts);
+    for (const part *p = parts; p < parts + PARTS && done; p++) {
+        const int64_t all = (int64_t)p->rows;
+        if (!p->shared) put(&w, p->memory, p->rows * p->bytes);
+        for (int64_t first = 0; first < all && p->shared && done; first += ROWS) {
             const row_range rows = {first, all - first < ROWS ? all - first : ROWS};
-            const void *const from =
-                training_state_rows(state, arrays[a].memory, (int64_t)arrays[a].bytes, rows, &block);
+            const void *const from = training_state_rows(state, p->memory, (int64_t)p->bytes, rows, &block);
             done = from || fail(why, "%s", ranks_error(state->group));
-            if (done) put(&w, from, (uint64_t)rows.count * arrays[a].bytes);
+            if (done) put(&w, from, (uint64_t)rows.count * p->bytes);
         }
+    }
     const uint32_t sum = w.sum;
     if (done) put(&w, &sum, sizeof sum);
     device_buffer_close(&block);
@@ -345,7 +333,7 @@ static bool read_beginning(input_file *file, void *block, const checkpoint_key *
 static bool read_checkpoint(input_file *file, const checkpoint_key *key, const training_place *where,
                             training_state *state, fault *why) {
     checkpoint_header header;
-    piece pieces[PIECES], arrays[ARRAYS];
+    part parts[PARTS];
     void *const block = malloc(BLOCK);
     bool done = (block || fail(why, "%s: no memory to read it", file->path)) &&
                 read_beginning(file, block, key, &header, why) &&
@@ -365,17 +353,15 @@ static bool read_checkpoint(input_file *file, const checkpoint_key *key, const t
         done =
             (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
             (header.scenes[0] == 0 || scene_open(&state->distillation.start, header.scenes[0], degree, why));
-        list_pieces(state, pieces);
-        list_rows(state, arrays);
+        list_parts(state, parts);
     }
-    for (int i = 0; i < PIECES && done; i++)
-        done = get(file, block, pieces[i].memory, pieces[i].bytes, NULL, why);
-    for (int a = 0; a < ARRAYS && done; a++) { // this rank's rows of all
-        const uint64_t row = arrays[a].bytes, first = (uint64_t)state->first,
-                       rows = (uint64_t)state->gaussians.count;
-        done = input_file_skip(file, first * row, "a checkpoint's rows", why) &&
-               get(file, block, arrays[a].memory, rows * row, NULL, why) &&
-               input_file_skip(file, ((uint64_t)state->all - first - rows) * row, "a checkpoint's rows", why);
+    for (const part *p = parts; p < parts + PARTS && done; p++) {
+        const bool some = p->shared && p->rows > 0; // rows of this rank
+        const uint64_t first = some ? (uint64_t)state->first : 0,
+                       rows = some ? (uint64_t)state->gaussians.count : p->rows;
+        done = input_file_skip(file, first * p->bytes, "a checkpoint's rows", why) &&
+               get(file, block, p->memory, rows * p->bytes, NULL, why) &&
+               input_file_skip(file, (p->rows - first - rows) * p->bytes, "a checkpoint's rows", why);
     }
     input_file_close(file);
     free(block);

@@ -245,8 +245,7 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t views = retirement_cameras(state, by, first, camera),
                       together = r->one_by_one ? 1 : views;
-        const size_t bytes =
-            (size_t)views * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
+        const size_t bytes = (size_t)views * GS_CHANNELS * camera_pixels(camera) * sizeof(float);
         // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
         if (first == begin || batch == 1) // several have one size
             DEVICE_CHECK(

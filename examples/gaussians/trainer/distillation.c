@@ -28,7 +28,7 @@ bool distillation_open(trainer *t) {
         fault why;
         if (!training_state_copy(state, &start)) return false;
         const bool done = scene_open(kept, start.count, start.sh_degree, &why);
-        if (done) device_gaussians_download(kept, &start);
+        if (done) device_gaussians_copy(kept, &start);
         kept->antialias = start.antialias;
         device_gaussians_close(&start);
         if (!done) return ranks_fail_with(state->group, &why);
@@ -44,25 +44,25 @@ void distillation_close(trainer *t) {
 
 // One of the nearest other views; the view itself if it is alone.
 static size_t draw_neighbour(const trainer *t, size_t index, random_stream *random) {
-    size_t nearest[NEAREST], found = 0;
-    double distance[NEAREST];
+    const size_t others = t->source.count - 1;
     const gs_camera *const own = &t->source.views[index].camera;
-    for (size_t i = 0; i < t->source.count; i++) {
-        if (i == index) continue;
-        const gs_camera *const other = &t->source.views[i].camera;
-        double d = pow(camera_separation(own, other) / t->settings->density.extent, 2); // and of directions
-        for (int k = 6; k < 9; k++) d += pow(other->rotation[k] - own->rotation[k], 2);
-        size_t view = i;
-        for (size_t k = 0; k < found; k++) {
-            if (!(d < distance[k])) continue;
-            const double farther = distance[k];
-            const size_t pushed = nearest[k];
-            distance[k] = d, nearest[k] = view;
-            d = farther, view = pushed;
+    size_t found = index;
+    double least = -1; // the distance of the one that was found, before the next is
+    for (size_t k = others > 0 ? random_below(random, others < NEAREST ? others : NEAREST) + 1 : 0; k > 0;
+         k--) {
+        const size_t last = found;
+        const double from = least;
+        least = INFINITY;
+        for (size_t i = 0; i < t->source.count; i++) {
+            const gs_camera *const other = &t->source.views[i].camera;
+            double d =
+                pow(camera_separation(own, other) / t->settings->density.extent, 2); // and of directions
+            for (int c = 6; c < 9; c++) d += pow(other->rotation[c] - own->rotation[c], 2);
+            const bool is_next = i != index && (d > from || (d == from && i > last));
+            if (is_next && d < least) least = d, found = i;
         }
-        if (found < NEAREST) distance[found] = d, nearest[found++] = view;
     }
-    return found > 0 ? nearest[random_below(random, found)] : index;
+    return found;
 }
 
 // Moves a camera by `part` of the way to another. The lens stays.
@@ -140,13 +140,10 @@ void distillation_render(trainer *t, step_views *of) {
 static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     const int64_t lists = 400000000, each_pixel = 40; // the least that a frame takes, and its planes
     const gs_gaussians *const now = &t->state->gaussians;
-    int64_t pixels = 0, of_all[RANKS_MAX];
+    const int64_t pixels = view_sizes_of(t->source.views, t->source.count).pixels;
+    int64_t of_all[RANKS_MAX];
     size_t unused, all;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
-    for (size_t i = 0; i < t->source.count; i++) {
-        const gs_camera *const c = &t->source.views[i].camera;
-        if (c->width * (int64_t)c->height > pixels) pixels = c->width * (int64_t)c->height;
-    }
     const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
     const int64_t each = (int64_t)scene + lists + trainer_batch(t->settings, false) * each_pixel * pixels;
     if (!ranks_tell_all(t->group, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;

@@ -310,27 +310,20 @@ bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
     return true;
 }
 
-static bool measure(const distwar_trainer *t, const size_t *index, double *psnr, double *ssim) {
-    const double part = 1 / (double)t->validation.count;
-    for (size_t i = 0; i < t->validation.count; i++) {
-        quality one;
-        if (!quality_measure(&t->state.gaussians, &t->views[index[i]], 1, t->wanted.background, &one, NULL,
-                             &last))
-            return false;
-        *psnr += part * one.psnr, *ssim += part * one.ssim;
-    }
-    return true;
-}
-
 bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out) {
     GUARD(t);
     const training_report *const r = trainer_report(t->trainer);
     *out = (distwar_train_validation){0};
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     if (!r->validating) return true;
-    out->views = t->validation.count;
-    return measure(t, t->validation.views, &out->psnr, &out->ssim) &&
-           measure(t, t->validation.trained, &out->trained_psnr, &out->trained_ssim);
+    const validation_views *const v = &t->validation;
+    const shown_views shown = {.views = t->views, .background = t->wanted.background};
+    quality of, trained;
+    if (!quality_measure(&t->state, &shown, v->views, 0, v->count, &of, NULL, &last) ||
+        !quality_measure(&t->state, &shown, v->trained, 0, v->count, &trained, NULL, &last))
+        return false;
+    *out = (distwar_train_validation){v->count, of.psnr, of.ssim, trained.psnr, trained.ssim};
+    return true;
 }
 
 // ---- what there is
@@ -344,7 +337,7 @@ bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out) {
                     (long long)out->count, out->sh_degree, (long long)now->count, now->sh_degree);
     out->count = now->count;
     out->antialias = now->antialias;
-    device_gaussians_download(out, now);
+    device_gaussians_copy(out, now);
     return true;
 }
 

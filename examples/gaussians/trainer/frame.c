@@ -26,7 +26,8 @@ gs_gaussians device_gaussians_open(int64_t count, int sh_degree) {
 
 gs_gaussians device_gaussians_from(const gs_gaussians *host) {
     gs_gaussians out = device_gaussians_open(host->count, host->sh_degree);
-    device_gaussians_upload(&out, host);
+    out.antialias = host->antialias;
+    device_gaussians_copy(&out, host);
     return out;
 }
 
@@ -35,26 +36,13 @@ void device_gaussians_close(gs_gaussians *device) {
     *device = (gs_gaussians){0};
 }
 
-static void copy(const gs_gaussians *to, const gs_gaussians *from, enum cudaMemcpyKind kind) {
+void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from) {
     assert(to->count == from->count && to->sh_degree == from->sh_degree);
     const gs_arrays target = gs_arrays_of(to), source = gs_arrays_of(from);
     for (int i = 0; i < GS_ARRAYS; i++) {
         const size_t bytes = (size_t)from->count * (size_t)source.width[i] * sizeof(float);
-        DEVICE_CHECK(cudaMemcpy(target.of[i], source.of[i], bytes, kind));
+        DEVICE_CHECK(cudaMemcpy(target.of[i], source.of[i], bytes, cudaMemcpyDefault));
     }
-}
-
-void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host) {
-    device->antialias = host->antialias;
-    copy(device, host, cudaMemcpyHostToDevice);
-}
-
-void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from) {
-    copy(to, from, cudaMemcpyDeviceToDevice);
-}
-
-void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device) {
-    copy(host, device, cudaMemcpyDeviceToHost);
 }
 
 // ---- stages
@@ -116,22 +104,18 @@ const offered_strategy blend_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // 
 
 // ---- frame
 
-static size_t pixels_of(const gs_camera *camera) {
-    return (size_t)camera->width * (size_t)camera->height;
-}
-
 static int32_t views_of(const gs_view *view) {
     return view->views.count > 0 ? view->views.count : 1;
 }
 
 // Floats for `channels` values per pixel of the frame's views.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
-    return device_buffer_reserve(buffer, (size_t)views_of(&f->view) * channels * pixels_of(&f->view.camera) *
-                                             sizeof(float));
+    return device_buffer_reserve(buffer, (size_t)views_of(&f->view) * channels *
+                                             camera_pixels(&f->view.camera) * sizeof(float));
 }
 
 static float *planes_of_view(const frame *f, float *all, size_t channels, int32_t view) {
-    return all + (size_t)view * channels * pixels_of(&f->view.camera);
+    return all + (size_t)view * channels * camera_pixels(&f->view.camera);
 }
 
 void frame_close(frame *f) {
@@ -221,14 +205,14 @@ void frame_loss(frame *f, gs_loss_image *images, bool with_gradient) {
         of->depth_gradient = by_depth ? planes_of_view(f, by_depth, 1, v) : NULL;
         if (!of->depth_target && by_depth)
             DEVICE_CHECK(
-                cudaMemsetAsync(of->depth_gradient, 0, pixels_of(&f->view.camera) * sizeof(float), NULL));
+                cudaMemsetAsync(of->depth_gradient, 0, camera_pixels(&f->view.camera) * sizeof(float), NULL));
     }
     GS_CHECK(gs_loss(images, views, NULL));
 }
 
 void frame_set_gradient(frame *f, const float *gradient) {
     device_upload(planes(f, &f->color_gradient, GS_CHANNELS), gradient,
-                  GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
+                  GS_CHANNELS * camera_pixels(&f->view.camera) * sizeof(float));
 }
 
 gs_splat_grad *frame_moments(frame *f) {
@@ -255,7 +239,9 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
 
-static void project_backward(frame *f, bool with_camera, const gs_adam_step *adam) {
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera,
+                            const gs_adam_step *adam) {
+    f->gradient.gaussians = *gradients;
     set_gradient(f, 0);
     if (adam && adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
     f->gradient.camera =
@@ -265,19 +251,10 @@ static void project_backward(frame *f, bool with_camera, const gs_adam_step *ada
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
 
-void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
-    f->gradient.gaussians = *gradients;
-    project_backward(f, with_camera, NULL);
-}
-
-void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
-    project_backward(f, false, adam);
-}
-
 // In bytes on the device, as the host takes longer to make and to fetch them than a view takes to render.
 bool frame_picture(frame *f, image *out, fault *why) {
     const gs_camera *camera = &f->view.camera;
-    const size_t bytes = GS_CHANNELS * pixels_of(camera);
+    const size_t bytes = GS_CHANNELS * camera_pixels(camera);
     gs_shrinking rounded = {camera->width, camera->height, 1, GS_SHRINK_PLANES, .count = 1};
     if (!image_open(out, camera->width, camera->height, GS_CHANNELS, why)) return false;
     rounded.from[0] = f->view.image.color;
@@ -300,24 +277,4 @@ bool quality_of_frame(frame *f, const target_view *view, double *device_result, 
     *out = (quality){image_psnr(&picture, view->picture, view->mask_on_host), ssim};
     image_close(&picture);
     return true;
-}
-
-bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                     const float background[3], quality *mean, quality *each, fault *why) {
-    quality sum = {0, 0};
-    frame f = {0};
-    double *device_result = device_allocate(3 * sizeof(double));
-    bool done = true;
-    for (size_t i = 0; i < count && done; i++) {
-        frame_render(&f, gaussians, gaussians->sh_degree, &views[i].camera, background);
-        quality one = {0, 0};
-        done = quality_of_frame(&f, &views[i], device_result, &one, why);
-        if (each) each[i] = one;
-        sum.psnr += one.psnr;
-        sum.ssim += one.ssim;
-    }
-    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    device_free(device_result);
-    frame_close(&f);
-    return done;
 }

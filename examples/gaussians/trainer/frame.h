@@ -24,11 +24,8 @@ gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
 gs_gaussians device_gaussians_from(const gs_gaussians *host); // with its values
 size_t device_gaussians_bytes(int64_t count, int sh_degree);  // of that allocation
 void device_gaussians_close(gs_gaussians *device);
-// Host and device have the same count and sh_degree. Copies `antialias` too.
-void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
-// From device to device, of equal count and sh_degree.
+// The values of others, of equal count and sh_degree; either may be on the host.
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
-void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
 
 // ---- GPU time of each stage of a training step: events are read two steps later, so nothing waits for them; nothing on the
 // CPU
@@ -121,8 +118,9 @@ gs_splat_grad *frame_moments(frame *f);
 // The backward blend of what was drawn, from the gradients of frame_loss or frame_set_gradient.
 void frame_render_backward(frame *f, distwar_policy policy);
 // Of all that was projected. gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
-void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
-void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
+// adam: NULL, or: the step is done, and no gradient is written.
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera,
+                            const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(frame *f, image *out, fault *why);
 
@@ -136,10 +134,5 @@ typedef struct quality {
 // Compares the image of a frame with the view's picture. device_result: 3 doubles on the device, scratch. Waits for the
 // device.
 bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why);
-
-// Renders each view and compares it with its picture. gaussians: device. count >= 1. mean: over the views.
-// each: [count], or NULL. Waits for the device.
-bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                     const float background[3], quality *mean, quality *each, fault *why);
 
 C_LINKAGE_END

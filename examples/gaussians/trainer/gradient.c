@@ -42,17 +42,6 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
     return target;
 }
 
-void trainer_add_view(trainer *t, bool small, size_t index, step_views *of) {
-    const training_state *const state = t->state;
-    const target_view *const views = view_source_at(&t->source, small);
-    const int32_t v = of->count++;
-    of->index[v] = index;
-    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
-    of->camera[v] = of->view[v]->camera;
-    of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
-    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
-}
-
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
     return gaussians_of_step(t->settings, &t->state->gaussians, of->at, of->first, t->state->first,
                              &t->logits);
@@ -71,23 +60,6 @@ bool trainer_weigh(trainer *t, const step_views *of) {
         with_depth |= weights[TERM_depth] > 0;
     }
     return with_depth;
-}
-
-double trainer_loss(const step_result *result, const double weights[LOSS_TERM_COUNT]) {
-    double sum = result->color[0];
-    for (int k = 0; k < LOSS_TERM_COUNT; k++) sum += weights[k] > 0 ? weights[k] * result->term[k] : 0;
-    return sum;
-}
-
-bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
-    const size_t bytes = (size_t)count * sizeof *results;
-    const bool several = ranks_count(t->group) > 1;
-    const ranks_reduction sum = {t->results, count * (int64_t)(sizeof *results / sizeof(double)),
-                                 RANKS_DOUBLE, RANKS_SUM};
-    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
-    device_download(results, t->results, bytes);
-    if (several) device_clear(t->results, bytes);
-    return true;
 }
 
 int64_t trainer_batch(const training_settings *settings, bool small) {
@@ -251,13 +223,8 @@ void frame_gradient_close(trainer *t) {
     frame_close(&t->one.f);
 }
 
-void frame_begin(trainer *t, const step_views *of) {
-    const gs_gaussians gaussians = trainer_gaussians(t, of);
-    t->one.f.with_depth = trainer_weigh(t, of);
-    frame_project(&t->one.f, &gaussians, of->sh_degree, of->camera, of->count);
-}
-
-bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32_t count) {
+// Queues the picture, the loss and, unless it is all that is wanted, the backward blend of some of the views.
+static bool queue_views(trainer *t, const step_views *of, int32_t first, int32_t count) {
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
     gs_loss_image images[GS_MAX_VIEWS];
@@ -271,7 +238,7 @@ bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32
                 .images = {.target = trainer_target(t, of, v, of->view[v]), .mask = of->view[v]->mask},
                 .result = t->results[t->waiting + v].color,
                 .log_gain = of->exposure[v],
-                .gain_sums = frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS};
+                .gain_sums = (float *)t->one.exposure_sums.memory + v * GS_EXPOSURE_SUMS};
             for (int k = 0; k < LOSS_TERM_COUNT; k++) terms[k].add(t, of, v, image);
         }
         frame_loss(f, images, true);
@@ -290,36 +257,32 @@ bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32
     return true;
 }
 
-float *frame_exposure_sums(trainer *t) {
-    return device_buffer_reserve(&t->one.exposure_sums, GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float));
-}
-
-// After the sums of all views: a step moves the gains of others.
-void frame_step_exposures(trainer *t, const step_views *of) {
-    for (int32_t v = 0; v < of->count; v++)
-        if (of->exposure[v])
-            GS_CHECK(exposures_step(t, of, v, frame_exposure_sums(t) + v * GS_EXPOSURE_SUMS));
-}
-
-void frame_end(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t count,
+                       bool (*exchange)(trainer *t, const step_views *of, float *gain_sums),
+                       const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
+    const gs_gaussians gaussians = trainer_gaussians(t, of);
+    const int32_t together = t->one.one_by_one ? 1 : count;
+    const size_t sums_bytes = GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float);
+    float *const sums = device_buffer_reserve(&t->one.exposure_sums, sums_bytes);
+    if (exchange) DEVICE_CHECK(cudaMemsetAsync(sums, 0, sums_bytes, NULL)); // of the views of others
+    f->with_depth = trainer_weigh(t, of);
+    frame_project(f, &gaussians, of->sh_degree, of->camera, of->count);
+    for (int32_t v = first; v < first + count; v += together)
+        if (!queue_views(t, of, v, together)) return false;
+    if (exchange && !exchange(t, of, sums)) return false;
+    for (int32_t v = 0; v < of->count; v++) // after the sums of all views: a step moves the gains of others
+        if (of->exposure[v]) GS_CHECK(exposures_step(t, of, v, sums + v * GS_EXPOSURE_SUMS));
+    if (of->only_loss) return true;
     f->screen = of->screen;
-    if (of->adam)
-        frame_project_backward_adam(f, of->adam);
-    else
-        frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
+    frame_project_backward(f, &t->state->gradients, of->pose_step > 0, of->adam);
     *view = &f->all;
     *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    return true;
 }
 
-static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    const int32_t together = t->one.one_by_one ? 1 : of->count;
-    frame_begin(t, of);
-    for (int32_t v = 0; v < of->count; v += together)
-        if (!frame_queue_views_of(t, of, v, together)) return false;
-    frame_step_exposures(t, of);
-    if (!of->only_loss) frame_end(t, of, view, mean2d);
-    return true;
+static bool gradient_alone(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    return frame_gradient_of(t, of, 0, of->count, NULL, view, mean2d);
 }
 
 bool trainer_scores(trainer *t, const scored_views *by, float *score) {
@@ -327,4 +290,4 @@ bool trainer_scores(trainer *t, const scored_views *by, float *score) {
     return true;
 }
 
-const training_way alone_way = {.frames = true, .gradient = frame_gradient_of, .scores = trainer_scores};
+const training_way alone_way = {.frames = true, .gradient = gradient_alone, .scores = trainer_scores};

@@ -94,20 +94,20 @@ static bool wants_length(const run_place *place, const pace *pace, int32_t views
 // A budget that is worth at least so many runs of the usual length begins with one: what follows is no worse.
 static const double least_runs = 4;
 
-void place_advance(run_place *place, pace *pace, training_settings *settings, const place_step *step) {
+void place_advance(run_place *place, pace *pace, training_settings *settings, int32_t views,
+                   int64_t gaussians, double seconds, bool may_begin_again) {
     const density_settings *const density = &settings->density;
     place->before = place->at;
-    place->at =
-        place->ended > 0 ? step_at_end(settings, place, place->views + step->views) : place->at + step->views;
+    place->at = place->ended > 0 ? step_at_end(settings, place, place->views + views) : place->at + views;
     if (settings->budget <= 0) return;
-    place->seconds = step->seconds;
+    place->seconds = seconds;
     pace_note(pace, place->seconds);
     if (place_goes_by_views(place)) return;
-    pace->ahead = density_time_ahead(density, settings->iterations, step->gaussians, place->before);
-    if (wants_length(place, pace, step->views)) {
+    pace->ahead = density_time_ahead(density, settings->iterations, gaussians, place->before);
+    if (wants_length(place, pace, views)) {
         const bool first = place->length == 0;
-        place->length = pace_views_in_all(pace, place->views, step->views);
-        if (first && place_role(place) == SCENE_FIRST && step->may_begin_again &&
+        place->length = pace_views_in_all(pace, place->views, views);
+        if (first && place_role(place) == SCENE_FIRST && may_begin_again &&
             place->length >= least_runs * (double)settings->iterations) {
             place->first_run = settings->iterations, pace->between_left = 0;
             return;

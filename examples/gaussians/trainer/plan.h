@@ -349,16 +349,11 @@ typedef struct training_settings {
 bool training_passed(int64_t iteration, int64_t views, int64_t every);
 // At the start of a run without a budget: by the views seen.
 void place_open(run_place *place, const training_settings *settings);
-// What is known of a step beside the place.
-typedef struct place_step {
-    int32_t views;
-    int64_t gaussians;    // before it
-    double seconds;       // of training so far
-    bool may_begin_again; // whether a longer scene may follow the first
-} place_step;
 // The one function that moves the place to the next step: by its views; once training has ended early towards the end of the
-// schedule; under a budget by the time that is left, to which it fits the settings once the pace is known.
-void place_advance(run_place *place, struct pace *pace, training_settings *settings, const place_step *step);
+// schedule; under a budget by the time that is left, to which it fits the settings once the pace is known. gaussians: before the
+// step; seconds: of training so far; may_begin_again: whether a longer scene may follow the first.
+void place_advance(run_place *place, pace *pace, training_settings *settings, int32_t views,
+                   int64_t gaussians, double seconds, bool may_begin_again);
 // What the scene that is trained now is. A budget that is worth several runs of the usual length begins with one, as without
 // a budget; a longer one follows, and is given up unless its validation views become better than those of the first.
 typedef enum scene_role { SCENE_FIRST, SCENE_LONGER, SCENE_TEACHER, SCENE_STUDENT } scene_role;

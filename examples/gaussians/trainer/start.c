@@ -154,12 +154,6 @@ static size_t index_of(const gs_camera *camera, double x, double y) {
     return (size_t)y * (size_t)camera->width + (size_t)x;
 }
 
-static double z_of(const gs_camera *camera, const double point[3]) {
-    double z = camera->translation[2];
-    for (int i = 0; i < 3; i++) z += camera->rotation[6 + i] * point[i];
-    return z;
-}
-
 // False if the pixel does not count.
 static bool take_color(const target_view *view, size_t pixel, uint8_t color[3]) {
     if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
@@ -200,13 +194,15 @@ static void point_in_cube(const target_view *views, size_t count, const double f
 static void point_in_common_view(const target_view *views, size_t count, const double focus[3],
                                  double least_depth, random_stream *random, double point[3],
                                  uint8_t color[3]) {
+    double inside[3];
     memset(color, 128, GS_CHANNELS);
     for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
         const target_view *view = &views[random_below(random, count)];
         const gs_camera *camera = &view->camera;
         const int x = (int)random_below(random, (uint64_t)camera->width);
         const int y = (int)random_below(random, (uint64_t)camera->height);
-        const double middle = fmax(z_of(camera, focus), least_depth);
+        camera_inside(camera, focus, inside);
+        const double middle = fmax(inside[2], least_depth);
         camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
                         middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
         size_t seen = 0;
@@ -221,12 +217,13 @@ static void point_in_common_view(const target_view *views, size_t count, const d
 void random_points(const target_view *views, size_t count, bool is_object, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]) {
     random_stream random = {seed};
-    double focus[3], point[3];
+    double focus[3], point[3], inside[3];
     camera_focus(views, count, focus);
     double half = INFINITY; // the side of the cube around an object, see start.h
     for (size_t i = 0; i < count; i++) {
         const gs_camera *const camera = &views[i].camera;
-        const double depth = z_of(camera, focus);
+        camera_inside(camera, focus, inside);
+        const double depth = inside[2];
         double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
         if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
         if (depth > 0) half = fmin(half, depth * slope);
@@ -269,10 +266,6 @@ typedef struct sweep {
     uint8_t (*colors)[3];
     stereo_result *result;
 } sweep;
-
-static size_t pixels_of(const gs_camera *camera) {
-    return (size_t)camera->width * (size_t)camera->height;
-}
 
 static int factor_of(const gs_camera *camera) {
     const int side = camera->width > camera->height ? camera->width : camera->height;
@@ -333,7 +326,7 @@ static bool find_points(sweep *s) {
     float *const device = device_allocate(bytes), (*const host)[3] = malloc(bytes);
     GS_CHECK(gs_stereo_depths(&s->in, NULL));
     for (size_t v = 0; v < s->count && host; v++) {
-        const size_t pixels = pixels_of(&s->view[v].camera);
+        const size_t pixels = camera_pixels(&s->view[v].camera);
         GS_CHECK(gs_stereo_points(&s->in, (int32_t)v, device, NULL));
         device_download(host, device, pixels * sizeof *host);
         for (size_t i = 0; i < pixels; i++) {
@@ -347,7 +340,7 @@ static bool find_points(sweep *s) {
         }
     }
     for (size_t v = 0; v < s->count; v++) { // points of one view cover pixels of others
-        const size_t pixels = pixels_of(&s->view[v].camera);
+        const size_t pixels = camera_pixels(&s->view[v].camera);
         device_download(s->of[v].inverse, s->view[v].inverse_depth, pixels * sizeof(float));
         device_download(s->of[v].covered, s->view[v].covered, pixels);
     }
@@ -391,7 +384,7 @@ static bool open_view(sweep *s, size_t v) {
     swept_view *const of = &s->of[v];
     const picture_form form = {.factor = factor_of(&of->whole->camera)};
     target_view_form(&of->small, of->whole, &form, true);
-    const size_t pixels = pixels_of(&of->small.camera);
+    const size_t pixels = camera_pixels(&of->small.camera);
     s->view[v] = (gs_stereo_view){.camera = of->small.camera,
                                   .rgb = of->small.pixels,
                                   .mask = of->small.alpha ? of->small.alpha : of->small.mask,

@@ -105,20 +105,38 @@ static bool are_finite(trainer *t, const char *by, const gs_gaussians *vectors) 
 
 // ---- the report
 
+// The losses of the first `count` waiting views, summed over ranks. A collective; waits for the device.
+static bool take_losses(trainer *t, int64_t count, double *losses) {
+    step_result results[WAITING + GS_MAX_VIEWS];
+    const size_t bytes = (size_t)count * sizeof *results;
+    const bool several = ranks_count(t->group) > 1;
+    const ranks_reduction sum = {t->results, count * (int64_t)(sizeof *results / sizeof(double)),
+                                 RANKS_DOUBLE, RANKS_SUM};
+    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    device_download(results, t->results, bytes);
+    if (several) device_clear(t->results, bytes);
+    for (int64_t i = 0; i < count; i++) {
+        const double *const weights = t->weights[i];
+        losses[i] = results[i].color[0];
+        for (int k = 0; k < LOSS_TERM_COUNT; k++)
+            losses[i] += weights[k] > 0 ? weights[k] * results[i].term[k] : 0;
+    }
+    return true;
+}
+
 // Adds the waiting losses to the report, on all ranks.
 static bool fetch_losses(trainer *t) {
-    step_result batch[WAITING + GS_MAX_VIEWS];
+    double losses[WAITING + GS_MAX_VIEWS];
     training_report *report = &t->report;
     const int64_t known = report->iterations - report->first_iteration + 1;
     fault why;
     if (t->waiting == 0) return true;
     if (!reserve_losses(t, known + t->waiting, &why)) return ranks_fail_with(t->group, &why);
-    if (!trainer_take_results(t, t->waiting, batch)) return false;
+    if (!take_losses(t, t->waiting, losses)) return false;
     for (int64_t i = 0; i < t->waiting; i++) {
-        const double loss = trainer_loss(&batch[i], t->weights[i]);
-        report->losses[++report->iterations - report->first_iteration] = loss;
-        learning_see(&t->state->learning, loss);
-        if (!isfinite(loss))
+        report->losses[++report->iterations - report->first_iteration] = losses[i];
+        learning_see(&t->state->learning, losses[i]);
+        if (!isfinite(losses[i]))
             return ranks_fail(t->group, "the loss is not finite at iteration %lld; --check-finite tells why",
                               (long long)report->iterations);
     }
@@ -203,11 +221,23 @@ bool learning_curve_is_possible(const learning_curve *curve) {
 // Steps of the gains of validation views, whose exposures are no noise that training learns: at first, then.
 enum { FIRST_PASSES = 6, PASSES = 2 };
 
+// Adds the view to those of a step.
+static void add_view(trainer *t, bool small, size_t index, step_views *of) {
+    const training_state *const state = t->state;
+    const target_view *const views = view_source_at(&t->source, small);
+    const int32_t v = of->count++;
+    of->index[v] = index;
+    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
+    of->camera[v] = of->view[v]->camera;
+    of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
+    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
+}
+
 // The mean loss of the validation views, as steps see views now, before a step of their gains. A collective; no losses wait.
 static bool validation_loss(trainer *t, bool small, double *loss) {
     const run_place *const place = &t->state->place;
     const int64_t batch = trainer_batch(t->settings, small);
-    step_result results[GS_MAX_VIEWS];
+    double losses[GS_MAX_VIEWS];
     stage_clock *const clock = t->one.f.clock;
     const gs_view *view;
     const float *mean2d;
@@ -222,13 +252,13 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
         memcpy(of.background, t->settings->background, sizeof of.background);
         if (t->pictures) picture_cache_next_step(t->pictures);
         for (; next < t->source.count && of.count < batch; next++)
-            if (t->source.views[next].validates) trainer_add_view(t, small, next, &of);
+            if (t->source.views[next].validates) add_view(t, small, next, &of);
         if (of.count == 0) break;
         t->one.f.clock = NULL;
         const bool done = t->way->gradient(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
-        if (!done || !trainer_take_results(t, of.count, results)) return false;
-        for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], t->weights[v]);
+        if (!done || !take_losses(t, of.count, losses)) return false;
+        for (int32_t v = 0; v < of.count; v++) *loss += losses[v];
         count += (size_t)of.count;
     }
     *loss /= (double)count;
@@ -300,10 +330,10 @@ static step_views choose_views(trainer *t, bool small) {
     if (t->pictures) picture_cache_next_step(t->pictures);
     view_source *const s = &t->source;
     for (int64_t i = views; of.count < count; i++)
-        trainer_add_view(t, small,
-                         t->report.validating ? s->trained[view_order_at(&s->trained_order, i)]
-                                              : view_order_at(&s->order, i),
-                         &of);
+        add_view(t, small,
+                 t->report.validating ? s->trained[view_order_at(&s->trained_order, i)]
+                                      : view_order_at(&s->order, i),
+                 &of);
     return of;
 }
 
@@ -347,9 +377,8 @@ bool trainer_step(trainer *t) {
     exposures_settle(t);
     step_views of = choose_views(t, small);
     distillation_choose(t, &of);
-    place_advance(place, &t->pace, &t->fitted,
-                  &(place_step){of.count, training_state_count(state), seconds_of(t),
-                                state->distillation.start.count > 0});
+    place_advance(place, &t->pace, &t->fitted, of.count, training_state_count(state), seconds_of(t),
+                  state->distillation.start.count > 0);
     plan_step(t, &of);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
     const gs_adam_step adam = {&state->gaussians,     &state->first_moment,

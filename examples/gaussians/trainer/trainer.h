@@ -162,12 +162,7 @@ struct trainer {
     training_report report;
 };
 
-// The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
-bool trainer_take_results(trainer *t, int64_t count, step_result *results);
-
 int64_t trainer_batch(const training_settings *settings, bool small); // views of a step
-// Adds the view to those of a step.
-void trainer_add_view(trainer *t, bool small, size_t index, step_views *of);
 
 // ---- distillation.c: where training ends early, more scenes are trained up to there from the same start, and then a last
 // one, on photographs and on these scenes' pictures of places between the photographs'
@@ -196,20 +191,17 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
 bool trainer_weigh(trainer *t, const step_views *of);
-double trainer_loss(const step_result *result, const double weights[LOSS_TERM_COUNT]);
 // The picture of a step's view number v before the step's background. view: with pixels. All views have one size.
 const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view);
 
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
-// The parts of a gradient, in their order, into t->one: queue the projection of all views; the picture, the loss and, unless
-// of->only_loss, the backward blend of those from `first` on (false after ranks_fail); a step by the gs_loss_image.gain_sums of
-// all views; the backward projection of all.
-void frame_begin(trainer *t, const step_views *of);
-bool frame_queue_views_of(trainer *t, const step_views *of, int32_t first, int32_t count);
-float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
-void frame_step_exposures(trainer *t, const step_views *of);
-void frame_end(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+// The gradient of a step by t->one, as that of training_way; this rank renders its views first .. first + count - 1. exchange:
+// NULL; or brings all ranks the gain sums of all views, [count][GS_EXPOSURE_SUMS], and, unless of->only_loss, their moments
+// (false after ranks_fail).
+bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t count,
+                       bool (*exchange)(trainer *t, const step_views *of, float *gain_sums),
+                       const gs_view **view, const float **mean2d);
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
 

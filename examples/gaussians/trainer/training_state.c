@@ -62,7 +62,8 @@ bool training_state_open_empty(training_state *state, const training_place *plac
 bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host) {
     const bool done = training_state_open_empty(state, place, host->count, host->sh_degree);
     const gs_gaussians part = gaussians_rows(host, state->first, state->gaussians.count);
-    device_gaussians_upload(&state->gaussians, &part);
+    state->gaussians.antialias = host->antialias;
+    device_gaussians_copy(&state->gaussians, &part);
     return done;
 }
 
@@ -164,6 +165,37 @@ void training_state_antialias(training_state *state, bool antialias) {
 
 int64_t training_state_count(const training_state *state) {
     return state->group ? state->all : state->gaussians.count;
+}
+
+bool state_render(const training_state *state, const shown_views *shown, size_t index, frame *f, fault *why) {
+    const gs_gaussians *const g = &state->gaussians;
+    if (state->way && state->way->render)
+        return state->way->render(state, shown, index, f) || fail(why, "%s", ranks_error(state->group));
+    frame_render(f, g, g->sh_degree, &shown->views[index].camera, shown->background);
+    return true;
+}
+
+bool quality_measure(const training_state *state, const shown_views *shown, const size_t *index, size_t first,
+                     size_t count, quality *mean, quality *each, fault *why) {
+    quality sum = {0, 0}, one;
+    frame f = {0};
+    double *const result = device_allocate(3 * sizeof *result);
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        const size_t k = index ? index[i] : first + i;
+        if (shown->pictures) picture_cache_next_step(shown->pictures);
+        done =
+            state_render(state, shown, k, &f, why) &&
+            quality_of_frame(&f, shown->pictures ? picture_cache_view(shown->pictures, k) : &shown->views[k],
+                             result, &one, why);
+        if (!done) break;
+        if (each) each[i] = one;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    device_free(result);
+    frame_close(&f);
+    return done;
 }
 
 bool training_state_grow(training_state *state, int64_t count, int64_t most) {

@@ -68,7 +68,7 @@ typedef struct scored_views {
 typedef struct shown_views {
     const target_view *views; // all; on the device unless there are `pictures`
     picture_cache *pictures;  // of all views, or NULL
-    float background[GS_CHANNELS];
+    const float *background;  // [GS_CHANNELS]
 } shown_views;
 
 typedef struct training_way {
@@ -100,10 +100,8 @@ typedef struct training_way {
     // gs_refill over all Gaussians; `existing` is of all.
     bool (*refill)(training_state *state, const gs_refill_rules *rules);
 
-    // As quality_measure, and the picture of a view, on all ranks. NULL: each rank can do so by itself.
-    bool (*measure)(const training_state *state, const shown_views *shown, size_t first, size_t count,
-                    quality *mean, quality *each);
-    bool (*picture)(const training_state *state, const shown_views *shown, size_t index, image *out);
+    // As state_render. NULL: each rank can do so by itself.
+    bool (*render)(const training_state *state, const shown_views *shown, size_t index, frame *f);
 } training_way;
 
 extern const training_way alone_way; // one GPU
@@ -202,6 +200,12 @@ bool training_state_open_poses(training_state *state, int64_t views, fault *why)
 // Sets whether all scenes of the state are antialiased, which files do not keep.
 void training_state_antialias(training_state *state, bool antialias);
 int64_t training_state_count(const training_state *state); // of all Gaussians
+// A collective: renders a view as its camera is now; the frame's picture is of it, on all ranks.
+bool state_render(const training_state *state, const shown_views *shown, size_t index, frame *f, fault *why);
+// A collective: renders `count` >= 1 views, those of `index` or from `first` on, and compares each with its picture. mean: over
+// them; each: [count], or NULL; the same on all ranks.
+bool quality_measure(const training_state *state, const shown_views *shown, const size_t *index, size_t first,
+                     size_t count, quality *mean, quality *each, fault *why);
 // Rows of an array of all Gaussians, with `bytes` bytes each, for rank 0: in the array, or in `block` where they come from
 // other ranks. own: this rank's. NULL after ranks_fail. A collective.
 const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,

@@ -26,20 +26,16 @@ static void *uploaded(const void *host, size_t bytes) {
     return copy;
 }
 
-static size_t pixels_of(const image *picture) {
-    return (size_t)picture->width * (size_t)picture->height;
-}
-
 static bool describe(target_view *view, const gs_camera *camera, const image *picture, fault *why) {
     if (picture->channels != 3 || picture->width != camera->width || picture->height != camera->height)
         return fail(why, "a picture of %d x %d with %d channels for a camera of %d x %d", picture->width,
                     picture->height, picture->channels, camera->width, camera->height);
-    *view = (target_view){.camera = *camera, .picture = picture, .counted = (int64_t)pixels_of(picture)};
+    *view = (target_view){.camera = *camera, .picture = picture, .counted = (int64_t)camera_pixels(camera)};
     return true;
 }
 
 static void describe_mask(target_view *view, const uint8_t *mask) {
-    const size_t pixels = pixels_of(view->picture);
+    const size_t pixels = camera_pixels(&view->camera);
     view->mask_on_host = mask;
     for (size_t i = 0; mask && i < pixels; i++) view->counted -= mask[i] == 0;
 }
@@ -52,12 +48,12 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
 
 void target_view_set_mask(target_view *view, const uint8_t *mask) {
     describe_mask(view, mask);
-    view->mask = uploaded(mask, pixels_of(view->picture));
+    view->mask = uploaded(mask, camera_pixels(&view->camera));
 }
 
 void target_view_set_alpha(target_view *view, const uint8_t *alpha) {
     view->outline = alpha;
-    view->alpha = uploaded(alpha, pixels_of(view->picture));
+    view->alpha = uploaded(alpha, camera_pixels(&view->camera));
 }
 
 bool target_view_list(target_view *view, const dataset_view *source, fault *why) {
@@ -70,7 +66,7 @@ bool target_view_list(target_view *view, const dataset_view *source, fault *why)
 }
 
 void target_view_upload(target_view *view, bool with_alpha) {
-    const size_t pixels = pixels_of(view->picture);
+    const size_t pixels = camera_pixels(&view->camera);
     view->pixels = uploaded(view->picture->pixels, 3 * pixels);
     view->mask = uploaded(view->mask_on_host, pixels);
     if (with_alpha) view->alpha = uploaded(view->outline, pixels);
@@ -78,7 +74,7 @@ void target_view_upload(target_view *view, bool with_alpha) {
 }
 
 void target_view_set_depth(target_view *view, const float *depth) {
-    view->depth = uploaded(depth, pixels_of(view->picture) * sizeof *depth);
+    view->depth = uploaded(depth, camera_pixels(&view->camera) * sizeof *depth);
     view->depth_on_host = depth;
 }
 
@@ -97,7 +93,7 @@ static void target_view_shrink(target_view *small, const target_view *view, int 
     const gs_camera *const camera = &view->camera;
     *small = (target_view){.camera = *camera, .name = view->name};
     dataset_downscale_camera(&small->camera, factor);
-    const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
+    const size_t pixels = camera_pixels(&small->camera);
     small->counted = (int64_t)pixels;
     small->pixels = shrunk(camera, view->pixels, factor, GS_SHRINK_BYTES, GS_CHANNELS, GS_CHANNELS * pixels);
     small->alpha = shrunk(camera, view->alpha, factor, GS_SHRINK_BYTES, 1, pixels);
@@ -198,7 +194,7 @@ static size_t bytes_of(const picture_cache *cache, const cached_picture *p) {
     const target_view *const view = &p->listed;
     const gs_camera camera = picture_form_camera(&cache->form, &view->camera);
     const bool masked = view->mask_on_host || is_padded(&cache->form, &view->camera);
-    const size_t pixels = (size_t)camera.width * (size_t)camera.height;
+    const size_t pixels = camera_pixels(&camera);
     return pixels *
            (3u + masked + (cache->with_alpha && view->outline) + (view->depth_on_host ? sizeof(float) : 0));
 }
@@ -258,10 +254,6 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index) {
     }
     p->last_used = cache->now;
     return &p->view;
-}
-
-bool picture_cache_has(const picture_cache *cache, size_t index) {
-    return cache->pictures[index].view.pixels != NULL;
 }
 
 void picture_cache_close(picture_cache *cache) {

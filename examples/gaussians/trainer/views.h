@@ -13,6 +13,10 @@ C_LINKAGE_BEGIN
 
 // ---- a camera and the picture to fit
 
+static inline size_t camera_pixels(const gs_camera *camera) {
+    return (size_t)camera->width * (size_t)camera->height;
+}
+
 // Arrays: [height][width]. It owns those on the device.
 typedef struct target_view {
     gs_camera camera;
@@ -87,8 +91,6 @@ bool picture_cache_open(picture_cache *cache, const target_view *views, size_t c
 void picture_cache_next_step(picture_cache *cache);
 // A view on the device, valid until the next step. Waits for the default stream if it uploads.
 const target_view *picture_cache_view(picture_cache *cache, size_t index);
-// False: picture_cache_view will upload it.
-bool picture_cache_has(const picture_cache *cache, size_t index);
 void picture_cache_close(picture_cache *cache); // harmless on {0}
 
 // ---- training may begin on small pictures, which cost less time and have no detail that the first Gaussians could follow

@@ -50,7 +50,7 @@ class problem {
             pictures.push_back(picture), cameras.push_back(camera), views.push_back(view);
         }
         device = device_gaussians_open(host.count, host.sh_degree);
-        device_gaussians_upload(&device, &host);
+        device_gaussians_copy(&device, &host);
     }
     ~problem() {
         device_gaussians_close(&device);
@@ -612,7 +612,7 @@ TEST(LmFinish, PublishedStepsHoldGaussiansThatHardlyShow) {
             p.host.opacity_logit[i] = -5.5f;
             for (int k = 0; k < 3; k++) p.host.log_scale[3 * i + k] = -0.1f * float(k);
         }
-        device_gaussians_upload(&p.device, &p.host);
+        device_gaussians_copy(&p.device, &p.host);
         lm_settings settings = lm_settings_published();
         settings.steps = 1, settings.unit_weight = unlimited ? 0 : settings.unit_weight;
         for (const double value : solution_on(p, p.views, settings))

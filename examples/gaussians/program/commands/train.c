@@ -326,72 +326,27 @@ static bool open_pictures(rank_run *r, fault *why) {
                               why); // no more than are measured at once
 }
 
-// One after another.
-static bool measure_cached(const rank_run *r, size_t first, size_t count, quality *mean, quality *each,
-                           fault *why) {
-    const shown_views *const shown = &r->shown;
-    quality sum = {0, 0};
-    for (size_t i = 0; i < count; i++) {
-        quality one;
-        picture_cache_next_step(shown->pictures);
-        target_view view = *picture_cache_view(shown->pictures, first + i);
-        view.camera = shown->views[first + i].camera; // it may have moved
-        if (!quality_measure(&r->run->state.gaussians, &view, 1, shown->background, &one, NULL, why))
-            return false;
-        if (each) each[i] = one;
-        sum.psnr += one.psnr, sum.ssim += one.ssim;
-    }
-    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    return true;
-}
-
-// As quality_measure, of the views first .. first + count - 1: a collective, whose results all ranks get. each: [count], or
-// NULL.
-static bool measure_views(const rank_run *r, size_t first, size_t count, quality *mean, quality *each,
-                          fault *why) {
-    const training_state *const state = &r->run->state;
-    const shown_views *const shown = &r->shown;
-    if (state->way && state->way->measure)
-        return state->way->measure(state, shown, first, count, mean, each) ||
-               fail(why, "%s", ranks_error(state->group));
-    return shown->pictures ? measure_cached(r, first, count, mean, each, why)
-                           : quality_measure(&state->gaussians, shown->views + first, count,
-                                             shown->background, mean, each, why);
-}
-
 // The picture of a view, on all ranks.
 static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) {
-    const training_state *const state = &r->run->state;
-    if (state->way && state->way->picture)
-        return state->way->picture(state, &r->shown, index, out) ||
-               fail(why, "%s", ranks_error(state->group));
-    return map_picture(&state->gaussians, GS_MAX_SH_DEGREE, &r->shown.views[index].camera,
-                       r->shown.background, out, why);
+    frame f = {0};
+    const bool done = state_render(&r->run->state, &r->shown, index, &f, why) && frame_picture(&f, out, why);
+    frame_close(&f);
+    return done;
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
     const rank_run *const r = context;
     const view_split *const split = &r->run->split;
-    return measure_views(r, split->training, split->held_out, mean, NULL, why);
-}
-
-// The mean over some views, one after another: they are not neighbours.
-static bool measure_each(const rank_run *r, const size_t *index, size_t count, quality *mean, fault *why) {
-    quality sum = {0, 0}, one;
-    for (size_t i = 0; i < count; i++) {
-        if (!measure_views(r, index[i], 1, &one, NULL, why)) return false;
-        sum.psnr += one.psnr, sum.ssim += one.ssim;
-    }
-    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    return true;
+    return quality_measure(&r->run->state, &r->shown, NULL, split->training, split->held_out, mean, NULL,
+                           why);
 }
 
 // The `validate` of run_log_options.
 static bool validate(void *context, quality *mean, quality *training, fault *why) {
     const rank_run *const r = context;
     const validation_views *const v = &r->run->validation;
-    return measure_each(r, v->views, v->count, mean, why) &&
-           measure_each(r, v->trained, v->count, training, why);
+    return quality_measure(&r->run->state, &r->shown, v->views, 0, v->count, mean, NULL, why) &&
+           quality_measure(&r->run->state, &r->shown, v->trained, 0, v->count, training, NULL, why);
 }
 
 // ---- the log
@@ -475,8 +430,9 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
     const training_place place = {r->group, run->way};
-    r->shown = (shown_views){.views = run->split.views, .pictures = r->cached ? &r->cache : NULL};
-    memcpy(r->shown.background, run->options->recipe.background, sizeof r->shown.background);
+    r->shown = (shown_views){.views = run->split.views,
+                             .pictures = r->cached ? &r->cache : NULL,
+                             .background = run->options->recipe.background};
     return (run->options->resume ? resume(run, &place, why) : start(r, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);
 }
@@ -581,7 +537,7 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     quality *const each = calloc(count, sizeof *each);
     ranked *const order = calloc(count, sizeof *order);
     bool done = ((each && order) || fail(why, "no memory for the report's %zu views", count)) &&
-                measure_views(r, first, count, &out->mean, each, why);
+                quality_measure(&r->run->state, &r->shown, NULL, first, count, &out->mean, each, why);
     for (size_t i = 0; done && i < count; i++) order[i] = (ranked){first + i, each[i]};
     if (done) qsort(order, count, sizeof *order, compare_ranked);
     for (; done && out->shown < shown; out->shown++)

@@ -206,7 +206,7 @@ static bool copy_run(live_page *p, const training_state *state, const run_record
     const gs_gaussians *const now = &state->gaussians;
     scene_close(&p->scene);
     if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;
-    device_gaussians_download(&p->scene, now);
+    device_gaussians_copy(&p->scene, now);
     p->scene.antialias = now->antialias;
     p->total = now->count;
     p->record.count = 0;

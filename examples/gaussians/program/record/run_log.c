@@ -65,7 +65,9 @@ void run_log_end_line(run_log *log, json_writer *json) {
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
     const run_log_options *o = &log->options;
     if (o->measure) return o->measure(o->context, mean, why);
-    return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
+    const training_state of = {.gaussians = *gaussians};
+    const shown_views shown = {.views = o->held_out, .background = o->background};
+    return quality_measure(&of, &shown, NULL, 0, o->held_out_count, mean, NULL, why);
 }
 
 static void put_option(json_writer *json, const option_spec *option) {

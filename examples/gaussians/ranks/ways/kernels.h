@@ -91,8 +91,8 @@ gs_status parts_bound(const gs_view *view, const double *sums, struct gs_largest
 // The units that turn integer sums into moments. An image's units are the largest of its parts' values.
 typedef struct fixed_units {
     float scale[GS_SPLAT_GRAD_STRIDE]; // units per 1.0; 0: nothing was drawn
-    float invalid;                  // not 0: all moments are NaN
-    float summed;                   // values of a record that are summed, the first ones
+    float invalid;                     // not 0: all moments are NaN
+    float summed;                      // values of a record that are summed, the first ones
 } fixed_units;
 // After gs_render_backward of one view with DISTWAR_FIXED. *sums, host: becomes their place in the memory of
 // gradient->splat_grad, [count][12].

@@ -106,7 +106,8 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     const size_t index = s->of->index[v];
     const target_view *view = s->of->view[v];
     // An upload waits for the device, without a look at the other ranks.
-    if (!view->pixels && !picture_cache_has(t->pictures, index) && !ranks_wait(group, stream)) return false;
+    if (!view->pixels && !t->pictures->pictures[index].view.pixels && !ranks_wait(group, stream))
+        return false;
     if (!view->pixels) view = picture_cache_view(t->pictures, index);
     const gs_loss_image compared = {
         .images = {image->width, image->height, image->color, trainer_target(t, s->of, v, view), view->mask},
@@ -264,7 +265,7 @@ static bool keep_rows(ranks *group, void *context, const part_image *part, gs_st
 }
 
 // The frame gets the image of a view, on all ranks. Each pixel is 0 on all ranks but one, so that the sums are exact.
-static bool render(const training_state *state, const shown_views *shown, size_t index, frame *f) {
+static bool parts_picture(const training_state *state, const shown_views *shown, size_t index, frame *f) {
     const gs_camera *const camera = &shown->views[index].camera;
     const int64_t values = GS_CHANNELS * (int64_t)camera->width * camera->height;
     const size_t bytes = (size_t)values * sizeof(float);
@@ -281,39 +282,6 @@ static bool render(const training_state *state, const shown_views *shown, size_t
     f->view.camera = *camera, f->view.image.color = color;
     return parts_render(state->kept, &batch) && ranks_all_reduce(state->group, &sum, NULL) &&
            ranks_wait(state->group, NULL);
-}
-
-// All ranks measure all images. The numbers are those of one GPU.
-static bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
-                          quality *mean, quality *each) {
-    frame f = {0};
-    double *const result = device_allocate(3 * sizeof *result);
-    quality sum = {0, 0}, one;
-    bool done = true;
-    fault why;
-    for (size_t i = 0; i < count && done; i++) {
-        picture_cache_next_step(shown->pictures);
-        done = render(state, shown, first + i, &f) &&
-               (quality_of_frame(&f, picture_cache_view(shown->pictures, first + i), result, &one, &why) ||
-                ranks_fail_with(state->group, &why));
-        if (!done) break;
-        if (each) each[i] = one;
-        sum.psnr += one.psnr, sum.ssim += one.ssim;
-    }
-    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    device_free(result);
-    frame_close(&f);
-    return done;
-}
-
-static bool parts_picture(const training_state *state, const shown_views *shown, size_t index, image *out) {
-    frame f = {0};
-    fault why;
-    *out = (image){0};
-    const bool done = render(state, shown, index, &f) &&
-                      (frame_picture(&f, out, &why) || ranks_fail_with(state->group, &why));
-    frame_close(&f);
-    return done;
 }
 
 // ---- the table
@@ -334,5 +302,4 @@ const training_way parts_way = {.open = parts_open,
                                 .gather = parts_bring_rows,
                                 .grow = parts_grow,
                                 .refill = parts_refill,
-                                .measure = parts_measure,
-                                .picture = parts_picture};
+                                .render = parts_picture};

@@ -35,17 +35,8 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
     return of->count * rank / ranks_count(t->group);
 }
 
-static bool render_own(trainer *t, const step_views *of) {
-    const int rank = ranks_own(t->group);
-    const int32_t first = first_view(t, of, rank), count = first_view(t, of, rank + 1) - first;
-    if (count > 0) return frame_queue_views_of(t, of, first, count);
-    for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) // the clock reads all marks of a step
-        stage_clock_mark(t->one.f.clock, s);
-    return true;
-}
-
-// Each rank's moments come to all ranks.
-static bool exchange_moments(trainer *t, const step_views *of) {
+// Each rank's gain sums and moments come to all ranks.
+static bool exchange(trainer *t, const step_views *of, float *gain_sums) {
     const whole *const w = t->state->kept;
     gs_splat_grad *const moments = frame_moments(&t->one.f);
     const int64_t view = t->one.f.all.gaussians.count * (int64_t)sizeof *moments;
@@ -55,6 +46,12 @@ static bool exchange_moments(trainer *t, const step_views *of) {
         const int64_t first = first_view(t, of, r);
         of_rank[r] = (ranks_bytes){view * first, view * (first_view(t, of, r + 1) - first)};
     }
+    for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD && of_rank[own].count == 0; s++)
+        stage_clock_mark(t->one.f.clock, s); // of a rank without a view: the clock reads all marks of a step
+    // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
+    const ranks_reduction sum = {gain_sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
+    if (t->state->exposures > 0 && !ranks_all_reduce(t->group, &sum, NULL)) return false;
+    if (of->only_loss) return true;
     ranks_exchange exchange = {.send = moments, .receive = moments};
     for (int r = 0; r < count; r++)
         if (r != own) exchange.to[r] = of_rank[own], exchange.from[r] = of_rank[r];
@@ -65,20 +62,10 @@ static bool exchange_moments(trainer *t, const step_views *of) {
 }
 
 static bool gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    float *const sums = frame_exposure_sums(t);
-    const bool exposes = t->state->exposures > 0;
+    const int rank = ranks_own(t->group);
+    const int32_t first = first_view(t, of, rank);
     t->one.watch = ((const whole *)t->state->kept)->watch;
-    if (exposes) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
-    frame_begin(t, of);
-    if (!render_own(t, of)) return false;
-    // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
-    const ranks_reduction sum = {sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
-    if (exposes && !ranks_all_reduce(t->group, &sum, NULL)) return false;
-    frame_step_exposures(t, of);
-    if (of->only_loss) return true;
-    if (!exchange_moments(t, of)) return false;
-    frame_end(t, of, view, mean2d);
-    return true;
+    return frame_gradient_of(t, of, first, first_view(t, of, rank + 1) - first, exchange, view, mean2d);
 }
 
 // Ranks score by some of the views each.
