@@ -19,14 +19,11 @@ static struct {
     float *samples[FIT_VIEWS];
 } own;
 
-static void list(option_table *table) {
-    const option_spec rows[] = {
-        OPTION("mesh", &own.mesh, .choices = mesh_names, .help = "the mesh, made by a formula"),
-        OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,
-               .help = "side of a face in texels, a power of two; auto: 256, on the CPU 64"),
-        OPTIONS_END};
-    option_table_add(table, rows);
-}
+static const option_spec options[] = {
+    OPTION("mesh", &own.mesh, .choices = mesh_names, .help = "the mesh, made by a formula"),
+    OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,
+           .help = "side of a face in texels, a power of two; auto: 256, on the CPU 64"),
+    OPTIONS_END};
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
     if (own.size == 0) own.size = KERNELS_ARE_COUNTED ? 64 : 256;
@@ -101,13 +98,6 @@ static void gather(float *gradient) {
     cubemap_gather_levels(&own.frame, gradient);
 }
 
-static void describe(json_writer *json) {
-    json_put_text(json, "mesh", mesh_names[own.mesh]);
-    json_put_integer(json, "triangles", own.frame.surface.triangles);
-    json_put_integer(json, "size", own.frame.size);
-    json_put_integer(json, "texels", own.frame.texels);
-}
-
 static const fit_workload cubemap = {
     .program = "cubemap",
     .summary = "fit a cubemap to pictures of a mesh that mirrors it",
@@ -120,15 +110,14 @@ static const fit_workload cubemap = {
         "  cubemap train -o out --mesh torus --size 128 --reduce fixed\n"
         "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
         "  cubemap bench --mesh wavy --reduce tree --thresholds 0,33\n",
-    .list = list,
+    .options = options,
     .complete = complete,
     .open = open,
     .close = close,
     .draw = draw,
     .start = start,
     .backward = backward,
-    .gather = gather,
-    .describe = describe};
+    .gather = gather};
 
 int main(int argc, char **argv) {
     return fit_main(&cubemap, argc, argv);

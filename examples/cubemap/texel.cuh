@@ -45,16 +45,9 @@ __device__ inline footprint footprint_of(const float3 &direction, int size) {
     const float3 d = direction;
     const float x = fabsf(d.x), y = fabsf(d.y), z = fabsf(d.z);
     const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
-    const float ahead = axis == 0   ? d.x
-                        : axis == 1 ? d.y
-                                    : d.z,
-                along_i = axis == 0   ? d.y
-                          : axis == 1 ? d.z
-                                      : d.x,
-                along_j = axis == 0   ? d.z
-                          : axis == 1 ? d.x
-                                      : d.y,
-                length = fabsf(ahead);
+    const float ahead = axis == 0 ? d.x : axis == 1 ? d.y : d.z, length = fabsf(ahead);
+    const float along_i = axis == 0 ? d.y : axis == 1 ? d.z : d.x;
+    const float along_j = axis == 0 ? d.z : axis == 1 ? d.x : d.y;
     const float half = 0.5f * float(size);
     // In texels, from the centre of texel 0; at most half a texel outside the face.
     const float u = fmaf(along_i / length, half, half - 0.5f), v = fmaf(along_j / length, half, half - 0.5f);

@@ -10,6 +10,7 @@
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <type_traits>
 
@@ -17,18 +18,22 @@ namespace {
 
 thread_local char last_error[512];
 
-ix_status fail(ix_status status, const char *function, const char *text) {
-    snprintf(last_error, sizeof last_error, "%s: %s", function, text);
+__attribute__((format(printf, 2, 3))) ix_status fail(ix_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last_error, sizeof last_error, format, arguments);
+    va_end(arguments);
     return status;
 }
 
 ix_status status_of(const char *function, cudaError_t error) {
-    return error == cudaSuccess ? IX_OK : fail(IX_DEVICE_ERROR, function, cudaGetErrorString(error));
+    return error == cudaSuccess ? IX_OK
+                                : fail(IX_DEVICE_ERROR, "%s: %s", function, cudaGetErrorString(error));
 }
 
 #define IX_REQUIRE(condition, text)                                                                          \
     do {                                                                                                     \
-        if (!(condition)) return fail(IX_INVALID_ARGUMENT, function, text);                                  \
+        if (!(condition)) return fail(IX_INVALID_ARGUMENT, "%s: %s", function, text);                        \
     } while (0)
 
 // ---- sums
@@ -142,28 +147,6 @@ __global__ void __launch_bounds__(reduce_block) multiply_runs(ix_rows in) {
     *out = T(product);
 }
 
-template <typename T>
-cudaError_t reduce(const ix_rows &rows, ix_operation operation, cudaStream_t stream) {
-    const int64_t blocks = (rows.count * rows.width + reduce_block - 1) / reduce_block;
-    const auto kernel = operation == IX_MINIMUM   ? reduce_rows<T, extreme<true>>
-                        : operation == IX_MAXIMUM ? reduce_rows<T, extreme<false>>
-                        : rows.deterministic      ? multiply_runs<T>
-                                                  : reduce_rows<T, distwar::multiply>;
-    if (blocks == 0) return cudaSuccess;
-    return distwar::detail::launch_kernel(stream, unsigned(blocks), reduce_block, 0, kernel, rows);
-}
-
-// ---- counts
-
-template <typename Key>
-cudaError_t count(const ix_keys &keys, cudaStream_t stream) {
-    distwar::key_counts<Key, unsigned long long> given;
-    given.count = keys.count, given.bins = keys.bins, given.report = keys.report;
-    given.key = static_cast<const Key *>(keys.key);
-    given.counts = reinterpret_cast<unsigned long long *>(keys.counts);
-    return distwar::histogram(given, stream);
-}
-
 } // namespace
 
 const char *ix_last_error(void) {
@@ -206,7 +189,14 @@ ix_status ix_reduce(const ix_rows *rows, ix_operation operation, ix_stream strea
     if (status != IX_OK) return status;
     IX_REQUIRE(rows->count <= (int64_t(1) << 38) / rows->width, "count times width is too large");
     return status_of(function, with_types(plain, [&](const auto &sums) {
-                         return reduce<std::decay_t<decltype(*sums.out)>>(plain, operation, stream);
+                         using T = std::decay_t<decltype(*sums.out)>;
+                         const auto kernel = operation == IX_MINIMUM   ? reduce_rows<T, extreme<true>>
+                                             : operation == IX_MAXIMUM ? reduce_rows<T, extreme<false>>
+                                             : plain.deterministic     ? multiply_runs<T>
+                                                                       : reduce_rows<T, distwar::multiply>;
+                         const int64_t blocks = (plain.count * plain.width + reduce_block - 1) / reduce_block;
+                         return distwar::detail::launch_kernel(stream, unsigned(blocks), reduce_block, 0,
+                                                               kernel, plain);
                      }));
 }
 
@@ -218,6 +208,13 @@ ix_status ix_histogram(const ix_keys *keys, ix_stream stream) {
     IX_REQUIRE(keys->key_bytes == 4 || keys->key_bytes == 8, "key_bytes must be 4 or 8");
     IX_REQUIRE(keys->count == 0 || (keys->key && (keys->counts || keys->bins == 0)),
                "key and counts must be given");
-    return status_of(function,
-                     keys->key_bytes == 8 ? count<long long>(*keys, stream) : count<int>(*keys, stream));
+    const auto count = [&](auto key) { // of its type
+        distwar::key_counts<decltype(key), unsigned long long> given;
+        given.count = keys->count, given.bins = keys->bins;
+        given.key = static_cast<const decltype(key) *>(keys->key);
+        given.counts = reinterpret_cast<unsigned long long *>(keys->counts);
+        given.report = keys->report;
+        return distwar::histogram(given, stream);
+    };
+    return status_of(function, keys->key_bytes == 8 ? count(0ll) : count(0));
 }

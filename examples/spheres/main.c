@@ -99,16 +99,13 @@ static pinhole_camera camera_of(int view, int width, int height) {
 
 // ---- the workload
 
-static void list(option_table *table) {
-    const option_spec rows[] = {
-        OPTION("data", &own.data, .choices = data_names, .help = "generated data set"),
-        OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
-               .help = "spheres that a pixel blends at most, the closest ones"),
-        OPTION("channels", &own.channels, .choices = channel_names,
-               .help = "channels of a sphere's feature; 3: a colour"),
-        OPTIONS_END};
-    option_table_add(table, rows);
-}
+static const option_spec options[] = {
+    OPTION("data", &own.data, .choices = data_names, .help = "generated data set"),
+    OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
+           .help = "spheres that a pixel blends at most, the closest ones"),
+    OPTION("channels", &own.channels, .choices = channel_names,
+           .help = "channels of a sphere's feature; 3: a colour"),
+    OPTIONS_END};
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
     (void)why;
@@ -181,13 +178,6 @@ static void gather(float *gradient) {
     spheres_project_backward(&own.frame, &set);
 }
 
-static void describe(json_writer *json) {
-    json_put_text(json, "data", data_names[own.data]);
-    json_put_integer(json, "spheres", own.frame.set.count);
-    json_put_integer(json, "channels", own.frame.set.channels);
-    json_put_integer(json, "kept", own.frame.blend.kept);
-}
-
 static const fit_workload spheres = {
     .program = "spheres",
     .summary = "fit disturbed spheres to pictures of a data set",
@@ -199,15 +189,14 @@ static const fit_workload spheres = {
                 "  spheres train -o out --data large --channels 8 --iterations 2000 --reduce fixed\n"
                 "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
                 "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
-    .list = list,
+    .options = options,
     .complete = complete,
     .open = open,
     .close = close,
     .draw = draw,
     .start = start,
     .backward = backward,
-    .gather = gather,
-    .describe = describe};
+    .gather = gather};
 
 int main(int argc, char **argv) {
     return fit_main(&spheres, argc, argv);

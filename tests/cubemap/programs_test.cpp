@@ -22,34 +22,22 @@ struct fit_program {
     std::vector<std::pair<const char *, const char *>> wrong; // lines, with parts of what stderr says
 };
 
-const fit_program programs[] = {{"spheres",
-                                 SPHERES_PROGRAM,
-                                 302 * 8, // centre, radius, opacity, colour
-                                 "",
-                                 0.4,
-                                 5,
-                                 " --channels 8 --iterations 4",
-                                 "",
-                                 0.8,
-                                 " --channels 16",
-                                 {{"values", 21}},
-                                 {{"train --data huge", "--data must be one of small, large"},
-                                  {"train --channels 4", "--channels must be one of 3, 8, 16, 32"},
-                                  {"bench --kept 17", "--kept must be 1..16"}}},
-                                {"cubemap",
-                                 CUBEMAP_PROGRAM,
-                                 18 * 16 * 16,
-                                 " --size 16",
-                                 0.1,
-                                 10,
-                                 " --mesh torus --iterations 8",
-                                 " --width 32 --height 24",
-                                 0.6,
-                                 " --size 16",
-                                 {{"values", 3}, {"triangles", 5120}, {"size", 16}, {"texels", 6 * 341}},
-                                 {{"train --size 6", "--size must be a power of two, not 6"},
-                                  {"bench --size 4096", "--size must be auto or 1..2048"},
-                                  {"train --mesh m.obj", "--mesh must be one of icosphere, torus, wavy"}}}};
+const decltype(fit_program::numbers) of_spheres = {{"values", 21}, {"keys", 302}, {"kept", 8}},
+                                     of_cubemap = {{"values", 3}, {"keys", 6 * 341}, {"size", 16}};
+const decltype(fit_program::wrong) no_spheres = {{"train --data huge", "--data must be one of small, large"},
+                                                 {"train --channels 4",
+                                                  "--channels must be one of 3, 8, 16, 32"},
+                                                 {"bench --kept 17", "--kept must be 1..16"}},
+                                   no_cubemap = {{"train --size 6", "--size must be a power of two, not 6"},
+                                                 {"bench --size 4096", "--size must be auto or 1..2048"},
+                                                 {"train --mesh m.obj",
+                                                  "--mesh must be one of icosphere, torus, wavy"}};
+const fit_program programs[] = {
+    // Of a sphere: centre, radius, opacity, colour.
+    {"spheres", SPHERES_PROGRAM, 302 * 8, "", 0.4, 5, " --channels 8 --iterations 4", "", 0.8,
+     " --channels 16", of_spheres, no_spheres},
+    {"cubemap", CUBEMAP_PROGRAM, 18 * 16 * 16, " --size 16", 0.1, 10, " --mesh torus --iterations 8",
+     " --width 32 --height 24", 0.6, " --size 16", of_cubemap, no_cubemap}};
 
 class FitProgram : public ProgramTest, public testing::WithParamInterface<fit_program> {
   protected:

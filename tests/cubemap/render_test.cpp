@@ -36,15 +36,8 @@ class looked_up {
             device_upload(s.frame.sample, sample.data(), sample.size() * sizeof(float));
         }
         cubemap_render(&s.frame);
-        const std::vector<float> all = downloaded(s.frame.texel, values());
+        const std::vector<float> all = downloaded(s.frame.texel, 3 * size_t(s.frame.texels));
         texel.assign(all.begin(), all.end());
-    }
-    size_t values() const { return 3 * size_t(s.frame.texels); }
-    // The pixel's direction; false if nothing is mirrored.
-    bool direction(size_t pixel, double out[3], double *detail) const {
-        for (size_t i = 0; i < 3; i++) out[i] = sample[4 * pixel + i];
-        *detail = sample[4 * pixel + 3];
-        return *detail >= 0;
     }
     // The sums of all levels.
     std::vector<float> backward(distwar_policy policy) {
@@ -59,40 +52,37 @@ class looked_up {
     }
 };
 
-TEST(CubemapRender, ShowsWhatTheReferenceShows) {
-    for (const lookup_case &c : cases) {
-        const looked_up d(c);
-        const size_t pixels = d.s.pixels();
-        std::vector<double> expected(3 * pixels, SCENE_BACKGROUND);
-        size_t mirrored = 0;
-        for (size_t p = 0; p < pixels; p++) {
-            double direction[3], detail, color[3];
-            if (!d.direction(p, direction, &detail)) continue;
-            reference_lookup(d.texel.data(), c.size, direction, detail, color);
-            for (size_t i = 0; i < 3; i++) expected[i * pixels + p] = color[i];
-            mirrored++;
-        }
-        EXPECT_GT(mirrored, pixels / 5) << c.name;
-        expect_color(c.name, downloaded(d.s.frame.color, 3 * pixels), expected,
-                     4e-7 * c.size + 1e-5); // a direction rounds by that much of a texel
-    }
-}
-
-TEST(CubemapAdjoint, OfEveryStrategyIsThatOfTheReference) {
+// What is shown, its adjoint, and the lanes of the four texels of each of two levels.
+TEST(CubemapRender, IsThatOfTheReference) {
     for (const lookup_case &c : cases) {
         looked_up d(c);
-        const std::vector<double> weights = gradient_like_l1(3 * d.s.pixels());
-        std::vector<double> expected(d.values());
-        for (size_t p = 0; p < d.s.pixels(); p++) {
-            double direction[3], detail;
-            if (!d.direction(p, direction, &detail)) continue;
-            const double by_color[3] = {weights[p], weights[d.s.pixels() + p], weights[2 * d.s.pixels() + p]};
-            reference_lookup_backward(expected.data(), c.size, direction, detail, by_color);
+        const size_t pixels = d.s.pixels();
+        const std::vector<double> weights = gradient_like_l1(3 * pixels);
+        std::vector<double> shown(3 * pixels, SCENE_BACKGROUND), gradient(3 * size_t(d.s.frame.texels));
+        size_t levels = 0; // of all pixels
+        for (size_t p = 0; p < pixels; p++) {
+            const float *at = &d.sample[4 * p];
+            if (at[3] < 0) continue; // nothing is mirrored
+            const double direction[3] = {at[0], at[1], at[2]},
+                         by_color[3] = {weights[p], weights[pixels + p], weights[2 * pixels + p]};
+            double color[3];
+            reference_lookup(d.texel.data(), c.size, direction, at[3], color);
+            for (size_t i = 0; i < 3; i++) shown[i * pixels + p] = color[i];
+            reference_lookup_backward(gradient.data(), c.size, direction, at[3], by_color);
+            levels += at[3] == std::floor(at[3]) ? 1 : 2;
         }
+        EXPECT_GT(levels, pixels / 5) << c.name;
+        expect_color(c.name, downloaded(d.s.frame.color, 3 * pixels), shown,
+                     4e-7 * c.size + 1e-5); // a direction rounds by that much of a texel
         expect_sums_of_every_strategy(c.name, [&](distwar_policy policy) { return d.backward(policy); },
-                                      expected, {0, expected.size()});
+                                      gradient, {0, gradient.size()});
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.s.frame.sums, &why)) << why.text;
+        const unsigned long long lanes = counted_lanes([&](lane_histogram *counts) {
+            cubemap_render_backward(&d.s.frame, {DISTWAR_TREE, 0}, counts);
+        });
+        EXPECT_LE(lanes, 4 * levels) << c.name;
+        EXPECT_GE(double(lanes), (c.size == 1 ? 2.9 : 3.5) * double(levels)) << c.name;
     }
 }
 
@@ -154,23 +144,6 @@ TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
         cubemap_render_backward(&d.s.frame, policy, nullptr);
         for (const float sum : downloaded(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4))
             ASSERT_EQ(sum, 0);
-    }
-}
-
-TEST(CubemapCountLanes, CountsEveryTexelOfEveryPixelOnce) {
-    for (const lookup_case &c : cases) {
-        const looked_up d(c);
-        const unsigned long long lanes = counted_lanes([&](lane_histogram *counts) {
-            cubemap_render_backward(&d.s.frame, {DISTWAR_TREE, 0}, counts);
-        });
-        unsigned long long mirrored = 0, between = 0;
-        for (size_t p = 0; p < d.s.pixels(); p++) {
-            const float detail = d.sample[4 * p + 3];
-            mirrored += detail >= 0;
-            between += detail >= 0 && detail != std::floor(detail);
-        }
-        EXPECT_LE(lanes, 4 * (mirrored + between)) << c.name;
-        EXPECT_GE(double(lanes), (c.size == 1 ? 2.9 : 3.5) * double(mirrored + between)) << c.name;
     }
 }
 

@@ -28,17 +28,16 @@ class random_spheres {
 
   public:
     sphere_case choice;
-    pinhole_camera camera;
-    sphere_blend blend;
-    sphere_set set; // host
-    reference_spheres exact;
+    sphere_set set;    // host
+    sphere_frame view; // its camera and blend
 
     explicit random_spheres(const sphere_case &chosen)
         : generator(chosen.seed), values(size_t(chosen.count) * size_t(5 + chosen.channels)), choice(chosen) {
         const double eye[3] = {0.3, -0.4, -5}, target[3] = {0.1, 0.2, 0}, up[3] = {0.1, -1, 0.05};
-        camera = pinhole_look_at(choice.width, choice.height, 0.7, eye, target, up);
-        camera.center[0] += 1.25f;
-        blend = {3, 7, 0.15f, 0.7f, 0.25f, choice.kept};
+        view = {};
+        view.camera = pinhole_look_at(choice.width, choice.height, 0.7, eye, target, up);
+        view.camera.center[0] += 1.25f;
+        view.blend = {3, 7, 0.15f, 0.7f, 0.25f, choice.kept};
         const int64_t n = choice.count;
         set = sphere_set_over(values.data(), n, choice.channels);
         for (int64_t i = 0; i < n; i++) {
@@ -55,19 +54,14 @@ class random_spheres {
     }
 
     // Anew from the floats, which a test may have changed.
-    const reference_spheres &doubled() {
+    reference_spheres doubled() {
         doubles.assign(values.begin(), values.end());
-        exact = over(doubles);
-        return exact;
+        return over(doubles);
     }
     reference_spheres over(std::vector<double> &block) const {
+        double *const at = block.data();
         const int64_t n = choice.count;
-        return {n,
-                choice.channels,
-                &block[0],
-                &block[size_t(3 * n)],
-                &block[size_t(4 * n)],
-                &block[size_t(5 * n)]};
+        return {n, choice.channels, at, at + 3 * n, at + 4 * n, at + 5 * n};
     }
     size_t parameters() const { return values.size(); }
     // Where centres, logarithms of radii, logits of opacities and features begin, and the end.
@@ -77,13 +71,6 @@ class random_spheres {
     }
     size_t pixels() const { return size_t(choice.width) * size_t(choice.height); }
     size_t colors() const { return pixels() * size_t(choice.channels); }
-
-    // Without memory.
-    sphere_frame view() const {
-        sphere_frame out = {};
-        out.camera = camera, out.blend = blend;
-        return out;
-    }
 
     random_spheres(const random_spheres &) = delete;
 };

@@ -12,7 +12,7 @@ TEST(SpheresReference, AdjointIsTheDerivative) {
                                       sphere_case{"many kept", 220, 8, 19, 14, 12, 0.9, 2}}) {
         random_spheres scene(choice);
         const reference_spheres set = scene.doubled();
-        const sphere_frame view = scene.view();
+        const sphere_frame &view = scene.view;
         std::vector<int> list(scene.pixels() * size_t(choice.kept)), length(scene.pixels());
         reference_lists(&set, &view, list.data(), length.data());
         EXPECT_EQ(*std::max_element(length.begin(), length.end()), choice.kept) << choice.name;

@@ -31,7 +31,7 @@ class drawn {
         change(scene);
         set = sphere_set_on_device(&scene.set);
         gradient = sphere_set_on_device(&scene.set); // memory to be written
-        frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
+        frame = sphere_frame_open(&set, &scene.view.camera, &scene.view.blend);
         spheres_draw(&frame);
     }
     ~drawn() {
@@ -82,25 +82,44 @@ void expect_the_closest(const drawn &d, const reference_spheres &set, const std:
     }
 }
 
-TEST(SpheresCandidates, AreTheClosestThatTheRayMeets) {
+// The lists are the closest of those that the ray meets; what is shown and its adjoint are those of the lists, and every
+// sphere of every list is counted once.
+TEST(SpheresRender, IsThatOfTheReference) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
         const std::vector<int> list = d.lists(), length = d.lengths();
-        std::vector<int> expected(list.size()), expected_length(length.size());
-        reference_lists(&set, &d.frame, expected.data(), expected_length.data());
-        size_t differ = 0, seen = 0;
+        std::vector<int> closest(list.size()), closest_length(length.size());
+        reference_lists(&set, &d.frame, closest.data(), closest_length.data());
+        size_t differ = 0, listed = 0;
         for (size_t p = 0; p < length.size(); p++) {
             ASSERT_TRUE(length[p] >= 0 && length[p] <= choice.kept) << choice.name;
-            seen += size_t(length[p]);
-            bool same = length[p] == expected_length[p];
+            listed += size_t(length[p]);
+            bool same = length[p] == closest_length[p];
             for (size_t j = 0; same && j < size_t(length[p]); j++)
-                same = list[j * length.size() + p] == expected[j * length.size() + p];
+                same = list[j * length.size() + p] == closest[j * length.size() + p];
             differ += !same;
             if (!same) expect_the_closest(d, set, list, length[p], p);
         }
         EXPECT_LE(double(differ), 1e-3 * double(length.size()) + 1) << choice.name;
-        EXPECT_GT(seen, length.size() / 10) << choice.name;
+        EXPECT_GT(listed, length.size() / 10) << choice.name;
+
+        std::vector<double> color(d.scene.colors()), block(d.scene.parameters());
+        reference_render(&set, &d.frame, list.data(), length.data(), color.data());
+        expect_color(choice.name, downloaded(d.frame.color, color.size()), color,
+                     5e-4); // where a sphere just begins
+        const reference_spheres gradient = d.scene.over(block);
+        reference_render_backward(&set, &d.frame, list.data(), length.data(),
+                                  gradient_like_l1(color.size()).data(), &gradient);
+        expect_sums_of_every_strategy(
+            choice.name, [&](distwar_policy policy) { return d.backward(policy); }, block, d.scene.begins());
+        fault why;
+        EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
+        EXPECT_EQ(counted_lanes([&](lane_histogram *lanes) {
+                      spheres_render_backward(&d.frame, {DISTWAR_TREE, 0}, lanes);
+                  }),
+                  listed)
+            << choice.name;
     }
 }
 
@@ -115,34 +134,6 @@ TEST(SpheresCandidates, OfEqualDepthAreTheFirst) {
     for (size_t p = 0; p < length.size(); p++) {
         ASSERT_EQ(length[p], choice.kept);
         for (size_t j = 0; j < size_t(choice.kept); j++) ASSERT_EQ(list[j * length.size() + p], int(j));
-    }
-}
-
-TEST(SpheresRender, ShowsWhatTheReferenceShows) {
-    for (const sphere_case &choice : cases) {
-        drawn d(choice);
-        const reference_spheres set = d.scene.doubled();
-        std::vector<double> expected(d.scene.colors());
-        reference_render(&set, &d.frame, d.lists().data(), d.lengths().data(), expected.data());
-        expect_color(choice.name, downloaded(d.frame.color, d.scene.colors()), expected,
-                     5e-4); // where a sphere just begins
-    }
-}
-
-TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
-    for (const sphere_case &choice : cases) {
-        drawn d(choice);
-        const reference_spheres set = d.scene.doubled();
-        const std::vector<double> weights = gradient_like_l1(d.scene.colors());
-        std::vector<double> expected(d.scene.parameters());
-        const reference_spheres gradient = d.scene.over(expected);
-        reference_render_backward(&set, &d.frame, d.lists().data(), d.lengths().data(), weights.data(),
-                                  &gradient);
-        expect_sums_of_every_strategy(
-            choice.name, [&](distwar_policy policy) { return d.backward(policy); }, expected,
-            d.scene.begins());
-        fault why;
-        EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
     }
 }
 
@@ -165,21 +156,9 @@ TEST(SpheresEdges, NothingInViewIsTheBackground) {
     });
     for (const int length : d.lengths()) ASSERT_EQ(length, 0);
     for (const float value : downloaded(d.frame.color, d.scene.colors()))
-        ASSERT_EQ(value, d.scene.blend.background);
+        ASSERT_EQ(value, d.frame.blend.background);
     for (const distwar_strategy strategy : {DISTWAR_ATOMIC, DISTWAR_TREE, DISTWAR_FIXED})
         for (const float value : d.backward({strategy, 0})) ASSERT_EQ(value, 0);
-}
-
-TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {
-    for (const sphere_case &choice : cases) {
-        drawn d(choice);
-        const auto count = [&](lane_histogram *lanes) {
-            spheres_render_backward(&d.frame, {DISTWAR_TREE, 0}, lanes);
-        };
-        unsigned long long listed = 0;
-        for (const int length : d.lengths()) listed += unsigned(length);
-        EXPECT_EQ(counted_lanes(count), listed) << choice.name;
-    }
 }
 
 } // namespace

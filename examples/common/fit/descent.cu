@@ -57,15 +57,8 @@ void adam_groups_step(float *value, const float *gradient, float *moments, const
     adam_array arrays[ADAM_MOST_ARRAYS];
     for (int g = 0; g < group_count; first += groups[g++].count) {
         const float its = groups[g].rate * rate;
-        arrays[g] = {value + first,
-                     gradient + first,
-                     moments + first,
-                     moments + count + first,
-                     groups[g].count,
-                     1,
-                     1,
-                     its,
-                     its};
+        float *const m = moments + first;
+        arrays[g] = {value + first, gradient + first, m, m + count, groups[g].count, 1, 1, its, its};
     }
     DEVICE_CHECK(adam_steps(arrays, group_count, adam_correction_at(step), NULL));
 }

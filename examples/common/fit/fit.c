@@ -2,6 +2,7 @@
 #include "fit/fit.h"
 #include "cli/progress.h"
 #include "device.h"
+#include "files/json_writer.h"
 #include "files/output_file.h"
 #include "files/path.h"
 #include "images/image.h"
@@ -279,8 +280,13 @@ static void describe_histogram(json_writer *json, const char *key, const unsigne
 static void describe(json_writer *json, const void *subject) {
     const fitting *const f = subject;
     json_put_text(json, "workload", f->work->program);
-    f->work->describe(json);
+    for (const option_spec *o = f->work->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_INT)
+            json_put_integer(json, o->name, *(const int64_t *)o->value);
+        else
+            json_put_text(json, o->name, option_text(o));
     json_put_integer(json, "values", f->scene.sums->values);
+    json_put_integer(json, "keys", f->scene.sums->keys);
     json_put_integer(json, "width", f->width);
     json_put_integer(json, "height", f->height);
     json_put_text(json, "device", device_name());
@@ -356,7 +362,7 @@ static int run_command(int argc, char **argv) {
         OPTIONS_END};
     option_table table = {0};
     option_table_add(&table, trains ? of_train : of_bench);
-    work->list(&table);
+    option_table_add(&table, work->options);
     option_table_add(&table, of_both);
     const command_spec spec = {.name = name,
                                .arguments = trains ? "[-o DIR] [options]" : "[options]",

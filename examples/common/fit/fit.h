@@ -2,7 +2,6 @@
 // A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train and bench.
 #pragma once
 
-#include "files/json_writer.h"
 #include "strategies/strategies.h"
 
 C_LINKAGE_BEGIN
@@ -61,11 +60,11 @@ typedef struct fit_scene {
 
 // A program's part; its state is its own. A failure of the device ends the program.
 typedef struct fit_workload {
-    const char *program;  // "spheres"
-    const char *summary;  // what train does, one clause
-    const char *training; // the same, in its help
-    const char *examples; // lines
-    void (*list)(option_table *table); // adds the options that the program has of its own
+    const char *program;        // "spheres"
+    const char *summary;        // what train does, one clause
+    const char *training;       // the same, in its help
+    const char *examples;       // lines
+    const option_spec *options; // that the program has of its own; they go into the JSON
     // Checks them, replaces zeros by the defaults, *width too. iterations: the default.
     bool (*complete)(int64_t *width, int64_t *iterations, fault *why);
     // Opens what the options say. Closed also after a failure.
@@ -77,7 +76,6 @@ typedef struct fit_workload {
     // only counts the commits there, device memory.
     void (*backward)(distwar_policy policy, lane_histogram *lanes);
     void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory
-    void (*describe)(json_writer *json); // adds members to the open object
 } fit_workload;
 
 // Returns the exit code of main.

@@ -6,24 +6,21 @@
 
 namespace {
 
-std::string text_of(const char *word) {
+TEST(Fault, IsOneLineOfUtf8) {
+    const struct {
+        const char *word, *text;
+    } rows[] = {{"a b.png", "a b.png"},
+                {"a\nb\r.c", "a?b?.c"},
+                {"\x1b[2J\x7f", "?[2J?"},
+                {"\u009b2J", "?\?2J"}, // CSI in one character
+                {"\u00e4\u20ac\U0001f600", "\u00e4\u20ac\U0001f600"},
+                {"\xe4 \xff.\xfe", "? ?.?"}};
     fault why;
-    EXPECT_FALSE(fail(&why, "FILE: image '%s'", word));
-    return why.text;
-}
-
-TEST(Fault, IsOneLine) {
-    EXPECT_EQ(text_of("a b.png"), "FILE: image 'a b.png'");
-    EXPECT_EQ(text_of("a\nb\r.c"), "FILE: image 'a?b?.c'");
-    EXPECT_EQ(text_of("\x1b[2J\x7f"), "FILE: image '?[2J?'");
-    EXPECT_EQ(text_of("\u009b2J"), "FILE: image '?\?2J'"); // CSI in one character
-}
-
-TEST(Fault, IsUtf8) {
-    EXPECT_EQ(text_of("\u00e4\u20ac\U0001f600"), "FILE: image '\u00e4\u20ac\U0001f600'");
-    EXPECT_EQ(text_of("\xe4 \xff.\xfe"), "FILE: image '? ?.?'");
-    fault why; // cut inside a character
-    fail(&why, "%s%s", std::string(1022, 'x').c_str(), "\u00e4");
+    for (const auto &row : rows) {
+        EXPECT_FALSE(fail(&why, "FILE: image '%s'", row.word));
+        EXPECT_EQ(why.text, "FILE: image '" + std::string(row.text) + "'");
+    }
+    fail(&why, "%s%s", std::string(1022, 'x').c_str(), "\u00e4"); // cut inside a character
     EXPECT_EQ(why.text, std::string(1022, 'x') + "?");
 }
 

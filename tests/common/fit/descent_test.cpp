@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "fit/fit.h"
-#include "device.h"
+#include "device_vector.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -14,21 +14,14 @@ struct descent {
 };
 
 descent loss_of(const std::vector<float> &value, const std::vector<float> &target) {
-    const size_t bytes = value.size() * sizeof(float);
     const int64_t count = int64_t(value.size());
-    float *device[3];
-    for (float *&array : device) array = static_cast<float *>(device_allocate(bytes));
-    void *loss = device_allocate(L1_LOSS_BYTES);
-    device_upload(device[0], value.data(), bytes);
-    device_upload(device[1], target.data(), bytes);
-    l1_loss(device[0], device[1], count, loss, device[2]);
-    descent out = {l1_loss_read(loss, count), std::vector<float>(value.size())};
-    device_download(out.gradient.data(), device[2], bytes);
-    l1_loss(device[0], device[1], count, loss, NULL);
-    const double again = l1_loss_read(loss, count);
+    const device_vector<float> values(value), targets(target), gradient(value.size());
+    const device_vector<char> loss(size_t{L1_LOSS_BYTES});
+    l1_loss(values.data(), targets.data(), count, loss.data(), gradient.data());
+    const descent out = {l1_loss_read(loss.data(), count), gradient.read()};
+    l1_loss(values.data(), targets.data(), count, loss.data(), NULL);
+    const double again = l1_loss_read(loss.data(), count);
     EXPECT_TRUE(again == out.loss || (std::isnan(again) && std::isnan(out.loss)));
-    device_free(loss);
-    for (float *array : device) device_free(array);
     return out;
 }
 
@@ -60,16 +53,11 @@ TEST(L1Loss, OfANanIsNan) {
 // By 1 at first, whatever the gradient; the groups' moments lie one after the other.
 TEST(AdamGroups, StepByTheRateOfEach) {
     const adam_group groups[] = {{5, 0.1f}, {3, 0.2f}, {0, 1}, {2001, 0.4f}};
-    const size_t count = 2009, bytes = count * sizeof(float);
-    std::vector<float> value(count, 1), gradient(count, 3), moments(2 * count);
-    float *const memory = static_cast<float *>(device_allocate(4 * bytes));
-    device_upload(memory, value.data(), bytes);
-    device_upload(memory + count, gradient.data(), bytes);
-    device_clear(memory + 2 * count, 2 * bytes);
-    adam_groups_step(memory, memory + count, memory + 2 * count, groups, 4, 0.5f, 1);
-    device_download(value.data(), memory, bytes);
-    device_download(moments.data(), memory + 2 * count, 2 * bytes);
-    device_free(memory);
+    const size_t count = 2009;
+    const device_vector<float> values(std::vector<float>(count, 1)), gradient(std::vector<float>(count, 3)),
+        both_moments(std::vector<float>(2 * count));
+    adam_groups_step(values.data(), gradient.data(), both_moments.data(), groups, 4, 0.5f, 1);
+    const std::vector<float> value = values.read(), moments = both_moments.read();
     for (size_t i = 0; i < count; i++) {
         ASSERT_NEAR(1 - value[i], i < 5 ? 0.05 : i < 8 ? 0.1 : 0.2, 1e-6) << i;
         ASSERT_NEAR(moments[i], 0.3, 1e-6) << i;
