@@ -220,11 +220,10 @@ int render_command(int argc, char **argv) {
         .summary =
             "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and\n"
             "so on, with the size and the lens of --view. The flight ends where it begins; ffmpeg makes a video of it.",
-        .examples =
-            "  dsplat render fern.ply -o fern.png\n"
-            "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
-            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path orbit --frames 90\n"
-            "  ffmpeg -framerate 30 -i flight/frame_%05d.png -pix_fmt yuv420p flight.mp4\n",
+        .examples = "  dsplat render fern.ply -o fern.png\n"
+                    "  dsplat render fern.ply -o fern.png --cameras data/fern --downscale 4 --photo\n"
+                    "  dsplat render fern.ply -o flight --cameras data/fern --path orbit --frames 90\n"
+                    "  ffmpeg -framerate 30 -i flight/frame_%05d.png -pix_fmt yuv420p flight.mp4\n",
         .options = table,
         .positional = 1};
     int code;

@@ -91,7 +91,7 @@ TEST(Flight, AFewCamerasHaveAnOrbitUnlessTheyDoNotSayWhere) {
         ASSERT_EQ(frames.empty(), refused != nullptr) << why.text;
         for (const gs_camera &frame : frames)
             for (float value : frame.rotation) EXPECT_TRUE(std::isfinite(value));
-        if (cameras.size() == 1) {
+        if (!refused) {
             EXPECT_GT(distance(eye_of(frames[0]), eye_of(frames[6])), 0.1);
         }
     }

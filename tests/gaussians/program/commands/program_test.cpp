@@ -12,7 +12,8 @@ TEST_F(Program, ExplainsItself) {
     EXPECT_EQ(none.out, "");
     EXPECT_EQ(all.code, 0);
     EXPECT_EQ(all.out, splat({"help"}).out);
-    for (const std::string command : {"train", "render", "eval", "info", "generate"}) {
+    for (const std::string command :
+         {"train", "render", "eval", "info", "generate", "convert", "export", "view", "poses"}) {
         for (const std::string &text : {none.err, all.out}) EXPECT_CONTAINS(text, command);
         const outcome run = splat({command, "--help"});
         EXPECT_EQ(run.code, 0);
@@ -20,6 +21,9 @@ TEST_F(Program, ExplainsItself) {
         EXPECT_CONTAINS(run.out, "usage: dsplat " + command);
         EXPECT_CONTAINS(run.out, "examples:\n  dsplat " + command);
         EXPECT_EQ(splat({"help", command}).out, run.out);
+        EXPECT_LE(occurrences(run.out, "\n"), 80u) << command;
+        std::istringstream lines(run.out);
+        for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
     }
     EXPECT_EQ(splat({"--version"}).out, std::string("dsplat ") + gs_version() + " (" + gs_backend() + ")\n");
 }
@@ -84,7 +88,8 @@ TEST_F(Program, TrainingTunesUnlessToldNotTo) {
                       tuning = std::string(gs_backend()) == "simt" ? "!tuning " : "tuning ";
     says({{train + "3", 0, {"tree at threshold 0", tuning}}, // on a GPU: too early for another
           {train + "3 --reduce serial", 0, {"serial at threshold 0", "!tuning "}},
-          {train + "1 --reduce fixed", 0, {", fixed, seed", "(means over 1 view)"}}}); // it has no threshold
+          {train + "1 --reduce fixed", 0, {", fixed, seed", "(means over 1 view)"}}, // it has no threshold
+          {train + "4 --batch 3", 0, {"!1 view per step", "3 views per step"}}});    // the last step has 1
 }
 
 TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
@@ -206,19 +211,14 @@ TEST_F(Program, WhatCannotBeReadOrWrittenIsRefusedBeforeTheWork) {
 
 // ---- runs that go on from others, and what decides nothing
 
-TEST_F(Program, AFinishedRunGoesOn) {
+TEST_F(Program, AFinishedRunGoesOnAndASceneIsAStart) {
     write_colmap(at("data"), 20);
-    const std::string train = "train @data -o @scene.ply --checkpoint-every 4 --iterations ",
-                      resumed = " --resume @scene.ply.checkpoint";
+    const std::string train = "train @data -o @a.ply --sh-degree 1 --checkpoint-every 4 --iterations ",
+                      resumed = " --resume @a.ply.checkpoint",
+                      from_a = "train @data -o @b.ply --from @a.ply ";
     says({{train + "4", 0, {}},
           {train + "9" + resumed, 0, {"training   5 iterations (9 in all)"}},
-          {train + "4" + resumed, 1, {"no run with these options has its counts"}}});
-}
-
-TEST_F(Program, ASceneIsAStart) {
-    write_colmap(at("data"), 20);
-    const std::string from_a = "train @data -o @b.ply --from @a.ply ";
-    says({{"train @data -o @a.ply --iterations 3 --sh-degree 1", 0, {}},
+          {train + "4" + resumed, 1, {"no run with these options has its counts"}},
           {from_a + "--iterations 1 --sh-degree 1", 0, {"scene      20 Gaussians"}},
           {from_a, 1, {"has SH degree 1: add --sh-degree 1"}},
           {from_a + "--random 9", 2, {}}});

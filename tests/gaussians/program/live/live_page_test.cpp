@@ -4,6 +4,7 @@
 #include "live/exported_page.h"
 #include "live/page_client.h"
 #include "live/live_page.h"
+#include "distwar_gs.h"
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -230,6 +231,8 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     }));
     const shown_scene scene(training.ask("scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 20);
+    EXPECT_EQ(contents(at("out")).find("no GPU: about ") != std::string::npos,
+              std::string(gs_backend()) == "simt");
     const json facts(training.ask("stop", "POST").body);
     EXPECT_EQ(facts["iterations"].number(), 1000000);
     EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));

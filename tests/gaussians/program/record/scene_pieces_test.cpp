@@ -29,46 +29,35 @@ bool write_as_rank(ranks *group, void *context) {
     return done;
 }
 
-class ScenePieces : public Program {
-  protected:
+TEST_F(Program, RanksWriteTheSceneInPieces) {
     host_scene scene{101, 1};
-    fault why = {};
-
-    ScenePieces() {
-        for (int64_t i = 0; i < 3 * scene.count; i++) scene.mean[i] = float(i);
-        for (int64_t i = 0; i < 12 * scene.count; i++) scene.sh[i] = float(i) / 7;
-        for (int64_t i = 0; i < scene.count; i++) scene.opacity_logit[i] = float(i) - 50;
-        scene.mean[3 * 40] = NAN, scene.sh[12 * 41 + 11] = INFINITY, scene.opacity_logit[100] = NAN;
-        scene.antialias = 1;
-    }
-};
-
-TEST_F(ScenePieces, IsTheFileOfOneRankWhateverThePieces) {
-    writing all = {&scene, at("ranks.ply").string(), 0, 0, 0, false};
+    for (int64_t i = 0; i < 3 * scene.count; i++) scene.mean[i] = float(i);
+    for (int64_t i = 0; i < 12 * scene.count; i++) scene.sh[i] = float(i) / 7;
+    for (int64_t i = 0; i < scene.count; i++) scene.opacity_logit[i] = float(i) - 50;
+    scene.mean[3 * 40] = NAN, scene.sh[12 * 41 + 11] = INFINITY, scene.opacity_logit[100] = NAN;
+    scene.antialias = 1;
+    fault why;
+    const auto write_on = [&](int count, writing *all) {
+        ranks_plan plan = {};
+        plan.count = count;
+        return ranks_run(&plan, write_as_rank, all, &why);
+    };
     std::vector<std::string> files;
     for (const int count : {1, 2, 3, 4})
         for (const int64_t piece : {1, 7, 1000}) {
-            ranks_plan plan = {};
-            plan.count = count;
-            all.piece = piece, all.whole = piece == 7;
-            ASSERT_TRUE(ranks_run(&plan, write_as_rank, &all, &why)) << why.text;
+            writing all = {&scene, at("ranks.ply").string(), piece, 0, 0, piece == 7};
+            ASSERT_TRUE(write_on(count, &all)) << why.text;
             EXPECT_EQ(all.written, 98);
             EXPECT_EQ(all.dropped, 3);
             files.push_back(contents(at("ranks.ply")));
             fs::remove(at("ranks.ply"));
         }
+    writing nowhere = {&scene, at("no/such/folder.ply").string(), 10, 0, 0, false};
+    EXPECT_FALSE(write_on(3, &nowhere)); // a failure of all ranks
+    EXPECT_CONTAINS(why.text, "rank 0: " + nowhere.path + ": cannot write");
     ASSERT_EQ(gaussians_keep_finite(&scene), 3);
     scene.write(at("one.ply"));
     for (const std::string &file : files) EXPECT_TRUE(file == contents(at("one.ply")));
-}
-
-TEST_F(ScenePieces, ThatCannotBeWrittenIsAFailureOfAllRanks) {
-    writing all = {&scene, (folder / "no/such/folder.ply").string(), 10, 0, 0, false};
-    ranks_plan plan = {};
-    plan.count = 3;
-    EXPECT_FALSE(ranks_run(&plan, write_as_rank, &all, &why));
-    EXPECT_NE(std::string(why.text).find("rank 0: " + all.path + ": cannot write"), std::string::npos)
-        << why.text;
 }
 
 } // namespace
