@@ -360,7 +360,6 @@ void Messages::add_transforms() {
     json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':1e-300",
          "FOLDER/images/a.png: the camera has focal lengths 7e+300, 7e+300 and angles of view 1e-300, 0" +
              far_focal);
-    json("3.5", "1e300", "frames[0]: the camera has the principal point 4, 1e+300; it must be finite");
     json("0.1", "1e300", "frames[0]: the camera has the distortion k1 = 1e+300; it must be finite");
     json("'k1'", "'w':0,'k1'", "w: 0; must be a whole ... 1..16384");
     json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0");
@@ -392,7 +391,6 @@ void Messages::add_transforms() {
     pose("[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]", not_turn + "inf" + tolerated + "inf");
     second(frame("images/b.png", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]"),
            "frames[1]: image 'images/b.png' has the translation 0, -1.1e+18, 0");
-    instead({{"transforms_train.json", ""}}, "at line 1, column 0 (byte 0): '[' or '{' ...");
     instead({{"transforms_train.json", good}, {"transforms_test.json", good + "x"}},
             "at line 1, column ...: end of file expected near 'x'");
     json("{", "{'ply_file_path':'/etc/passwd',",
@@ -569,7 +567,6 @@ void Messages::add_scenes() {
          "buffers[1]: 'data:,x' is not a file beside it");
     gltf("[2,2,2]", "[2,2,3]", "a node shears its Gaussians, mirrors them or scales them unequally");
     gltf("[2,2,2]", "[2,2]", "nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep");
-    gltf("'children':[1]", "'children':[0]", "nodes[0]: missing, malformed, a child of two ...");
     gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ...");
     gltf("'children':[1]", "'children':[2]", "nodes[2]: missing, ...");
     gltf("'children':[1]", "'children':['x']", "nodes[-1]: missing, malformed, a child of two ...");
