@@ -51,10 +51,9 @@ int main(void) {
     }
     const distwar_train_data data = {.views = views, .view_count = VIEWS, .points = (const float(*)[3])points,
                                      .colors = (const uint8_t(*)[3])colors, .point_count = POINTS};
-    distwar_train_settings settings = distwar_train_defaults();
-    settings.iterations = 100;
+    const char *const settings[] = {"iterations=100", NULL};
     distwar_train_progress now;
-    distwar_trainer *const t = distwar_trainer_open(&data, &settings);
+    distwar_trainer *const t = distwar_trainer_open(&data, settings);
     check(t != NULL);
     while (!distwar_trainer_is_over(t)) check(distwar_trainer_step(t));
     check(distwar_trainer_progress(t, &now));

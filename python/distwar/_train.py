@@ -2,9 +2,7 @@
 """libdistwar_train in Python by ctypes: the structs of distwar_train.h and its calls."""
 import ctypes
 import pathlib
-from itertools import takewhile
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t,
-                    c_void_p)
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
 from . import gs
 from ._library import BACKENDS, load
@@ -18,13 +16,6 @@ class View(Structure):
 class Data(Structure):
     _fields_ = [("views", POINTER(View)), ("view_count", c_size_t), ("points", c_void_p), ("colors", c_void_p),
                 ("point_count", c_size_t), ("scene", gs.Gaussians), ("everywhere", c_bool)]
-
-
-class Settings(Structure):
-    _fields_ = [("iterations", c_int64), ("budget", c_double), ("seed", c_int64), ("batch", c_int64),
-                ("max_gaussians", c_int64), ("density", c_char_p), ("sh_degree", c_int32), ("background", c_float * 3),
-                ("random_background", c_bool), ("antialias", c_bool), ("exposure", c_bool), ("refine_poses", c_bool),
-                ("reproducible", c_bool), ("validate", c_int64), ("weights", c_double * 4), ("teachers", c_int64)]
 
 
 class Progress(Structure):
@@ -49,12 +40,9 @@ class Library:
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
         self.lib.distwar_train_error.restype = c_char_p
-        self.lib.distwar_train_defaults.restype = Settings
-        self.lib.distwar_train_term.restype = c_char_p
-        names = map(self.lib.distwar_train_term, range(len(Settings().weights)))
-        self.terms = [name.decode() for name in takewhile(bool, names)]
+        self.lib.distwar_train_check.restype = c_bool
         self.backend = BACKENDS.get(pathlib.Path(path).stem.split("_")[-1])  # None: of a library that a variable names
-        for name, *arguments in (("open", POINTER(Data), POINTER(Settings)), ("close",), ("step",), ("is_over",),
+        for name, *arguments in (("open", POINTER(Data), POINTER(c_char_p)), ("close",), ("step",), ("is_over",),
                                  ("progress", POINTER(Progress)), ("validate", POINTER(Validation)),
                                  ("scene", POINTER(gs.Gaussians)), ("camera", c_size_t, POINTER(gs.Camera)),
                                  ("picture", POINTER(gs.Camera), c_void_p), ("save", WRITE, c_void_p),
@@ -64,8 +52,11 @@ class Library:
             function.restype = dict(open=c_void_p, close=None).get(name, c_bool)
             setattr(self, name, function)
 
-    def defaults(self):
-        return self.lib.distwar_train_defaults()
+    def settings(self, texts):
+        """NAME=VALUE as C has them; raises Error if they are refused."""
+        array = (c_char_p * (len(texts) + 1))(*map(str.encode, texts))
+        self.check(self.lib.distwar_train_check(array))
+        return array
 
     def check(self, result):
         """Returns the result of a call; raises Error if it is false or NULL."""

@@ -56,17 +56,11 @@ def seconds_of(budget: Any) -> float:
 
 
 def _settings(lib: Any, given: Mapping[str, Any]) -> Any:
-    of, terms = lib.defaults(), [f"{term}_weight" for term in lib.terms]
-    names = [name for name, *_ in of._fields_ if name != "weights"] + terms
-    for name, value in given.items():
-        if name not in names:
-            raise TypeError(f"distwar.Trainer: there is no setting {name!r}; there are {', '.join(names)}")
-        if name in terms:
-            of.weights[terms.index(name)] = value
-        else:
-            turns: dict[str, Any] = dict(budget=seconds_of, background=tuple, density=lambda text: text and text.encode())
-            setattr(of, name, turns.get(name, lambda same: same)(value))
-    return of
+    """As texts for C; None: the default."""
+    turns: dict[str, Any] = dict(budget=seconds_of, background=lambda rgb: ",".join(str(float(c)) for c in rgb))
+    texts = {name: str(turns.get(name, str)(value)) for name, value in given.items() if value is not None}
+    flags = {"True": "1", "False": "0"}
+    return lib.settings([f"{name.replace('_', '-')}={flags.get(text, text)}" for name, text in texts.items()])
 
 
 def _host(what: str, array: Any, dtype: str, shape: Sequence[Optional[int]]) -> Any:
@@ -106,9 +100,9 @@ class Trainer:
     unknown. everywhere: the points are random. near_plane, if it is not to follow from where the cameras are:
     near_plane() says what it is.
 
-    settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
-    seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,
-    reproducible, validate; depth_weight, at the first step. budget may be text: "10s", "2m".
+    settings: by keyword here or in train(), with the names and defaults that distwar_train.h lists, with _ for -: iterations,
+    budget, seed, batch, max_gaussians, density, retire, sh_degree, background, random_background, antialias, exposure,
+    refine_poses, reproducible, validate, teachers; depth_weight, at the first step. budget may be text: "10s", "2m".
 
     backend: "cuda" or "simt" (a CPU); None: a GPU if there is one. Of GPUs the current one of CUDA. An object is used by
     one thread at a time.
@@ -144,18 +138,18 @@ class Trainer:
             return self._at
         start = self._start
         data: Any = _train.Data(views=self._views, view_count=len(self._views), everywhere=bool(start["everywhere"]))
-        settings: Any = _settings(self._lib, self._given)
+        given = dict(self._given)
         if start["parameters"] is not None:
             arrays, data.scene = self._gaussians(start["parameters"])
             self._kept += arrays.values()
-            settings.sh_degree = data.scene.sh_degree
+            given["sh_degree"] = data.scene.sh_degree
         elif start["points"] is not None:
             points = _host("points", start["points"], "float32", (None, 3))
             colors = numpy.full(points.shape, 128, "uint8") if start["colors"] is None else start["colors"]
             colors = _host("colors", colors, "uint8", points.shape)
             data.points, data.colors, data.point_count = points.ctypes.data, colors.ctypes.data, len(points)
             self._kept += [points, colors]
-        self._at = self._lib.check(self._lib.open(byref(data), byref(settings)))
+        self._at = self._lib.check(self._lib.open(byref(data), _settings(self._lib, given)))
         return self._at
 
     @staticmethod
@@ -176,8 +170,9 @@ class Trainer:
         for the device; a result that is true ends the call, and train() goes on later. progress: a line on stderr."""
         if settings and self._at is not None:
             raise RuntimeError("distwar.Trainer: training has begun, and its settings stay")
-        _settings(self._lib, settings)
-        self._given.update(settings)
+        given = {**self._given, **settings}
+        _settings(self._lib, given)
+        self._given = given
         steps = 0
         while self.step():
             steps += 1

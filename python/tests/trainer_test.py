@@ -124,8 +124,8 @@ class Trainers(unittest.TestCase):
         self.assertTrue(same(stopped.parameters(), t.parameters()))
 
     def test_a_budget(self):
-        settings = distwar.Trainer(self.data)._lib.defaults()
-        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, -1))
+        start = distwar.Trainer(self.data).progress
+        self.assertEqual((start.views_in_all, start.sh_degree), (7000, 3))
         now = distwar.Trainer(self.data).train(budget="0.3s")
         self.assertGreater(now.views, 0)
         self.assertLess(now.seconds, 3)
@@ -199,11 +199,11 @@ class Trainers(unittest.TestCase):
                                     (dict(Ks=self.data["Ks"][:, :2]), ValueError, r"not \[3, 3\]")):
             with self.assertRaisesRegex(error, text):
                 distwar.Trainer({**self.data, **change})
-        for settings, error, text in ((dict(iteration=3), TypeError, "no setting 'iteration'"),
+        for settings, error, text in ((dict(iteration=3), RuntimeError, "no setting 'iteration=3'"),
                                       (dict(budget="soon"), ValueError, "budget is 'soon'"),
                                       (dict(budget="10x"), ValueError, "budget is '10x'"),
-                                      (dict(depth_weight=-1), RuntimeError, "the weight of depth must be above 0"),
-                                      (dict(density="nonesuch"), RuntimeError, "no density control 'nonesuch'"),
+                                      (dict(depth_weight=-1), RuntimeError, "depth-weight must be 1e-06..1000000"),
+                                      (dict(density="nonesuch"), RuntimeError, "density must be one of .*, not 'nonesuch'"),
                                       (dict(budget=1), RuntimeError, "excludes --budget")):
             with self.assertRaisesRegex(error, text):
                 self.trainer(**settings).train()

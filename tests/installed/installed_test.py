@@ -116,7 +116,7 @@ endif()
 #include <distwar_index.h>
 #include <distwar_train.h>
 #include <stdio.h>
-int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0 || distwar_train_defaults().iterations < 1; }
+int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0 || !distwar_train_check(NULL); }
 """)
     output("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}")
     output("cmake", "--build", folder / "build")

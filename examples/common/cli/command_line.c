@@ -98,7 +98,7 @@ static void list_choices(const option_spec *option, const char *between, char *t
         used += (size_t)snprintf(text + used, room - used, "%s%s", i ? between : "", option->choices[i]);
 }
 
-static bool set_value(const option_spec *option, const char *text, fault *why) {
+bool option_set(const option_spec *option, const char *text, fault *why) {
     if (is_number(option)) return set_number(option, text, why);
     if (option->kind == OPTION_TEXT) {
         *(const char **)option->value = text;
@@ -360,7 +360,7 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
         if (value) ++*at;
     }
     if (!value) return fail(why, "--%s needs a value", option->name);
-    return set_value(option, value, why);
+    return option_set(option, value, why);
 }
 
 // *help: it has been printed.

@@ -65,6 +65,8 @@ void option_table_add_group(option_table *table, const char *heading, const opti
 const char *option_text(const option_spec *option);
 // Whether the same option has another value in another table.
 bool option_differs(const option_spec *option, const option_spec *other);
+// Sets an option that is no flag.
+bool option_set(const option_spec *option, const char *text, fault *why);
 
 // ---- a command: it takes argv from its own name on and returns the exit code of the program
 

@@ -2,13 +2,10 @@
 // dsplat finish: a trained scene and its photographs -> the scene after a few steps of Levenberg-Marquardt.
 #include "commands/command.h"
 #include "dataset.h"
-#include "device.h"
-#include "frame.h"
 #include "training_state.h"
 #include "files/json_writer.h"
 #include "scene.h"
 #include "record/run_log.h"
-#include "views.h"
 #include "solver.h"
 #include <math.h>
 #include <stdio.h>
@@ -48,10 +45,10 @@ typedef struct finish {
 
 static bool measure(const finish *f, quality *out, fault *why) {
     *out = (quality){NAN, NAN};
-    const training_state of = {.gaussians = f->gaussians};
-    const shown_views shown = {.views = f->split.views, .background = f->background};
     return f->split.held_out == 0 ||
-           quality_measure(&of, &shown, NULL, f->split.training, f->split.held_out, out, NULL, why);
+           quality_measure(&(training_state){.gaussians = f->gaussians},
+                           &(shown_views){f->split.views, NULL, f->background}, NULL, f->split.training,
+                           f->split.held_out, out, NULL, why);
 }
 
 static void describe_step(json_writer *json, const lm_step *step, const char *images) {
@@ -77,18 +74,17 @@ static void log_step(finish *f, const finish_step *of) {
     if (!run_log_begin_line(&f->log, "lm", &json)) return;
     json_put_integer(&json, "step", of->step.step);
     describe_step(&json, &of->step, "views");
-    if (f->split.held_out) json_put_number(&json, "psnr", of->mean.psnr);
-    if (f->split.held_out) json_put_number(&json, "ssim", of->mean.ssim);
+    if (f->split.held_out)
+        json_put_number(&json, "psnr", of->mean.psnr), json_put_number(&json, "ssim", of->mean.ssim);
     run_log_end_line(&f->log, &json);
 }
 
 static bool after_step(void *context, const lm_step *step, fault *why) {
     finish *const f = context;
-    finish_step *const here = &f->steps[f->count];
+    finish_step *const here = &f->steps[f->count++];
     if (!json_is_stdout(f->options->json)) lm_step_print(step);
     here->step = *step;
     if (!measure(f, &here->mean, why)) return false;
-    f->count++;
     log_step(f, here);
     return true;
 }

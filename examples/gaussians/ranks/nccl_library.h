@@ -3,11 +3,7 @@
 // here, so that neither its header nor the library is needed to build.
 #pragma once
 
-#include "c_linkage.h"
-#include "files/fault.h"
 #include <cuda_runtime.h>
-
-C_LINKAGE_BEGIN
 
 enum { NCCL_OLDEST = 21800 }; // 10,000 major + 100 minor + patch
 
@@ -54,8 +50,3 @@ typedef struct nccl_library {
     nccl_result (*all_reduce)(const void *send, void *receive, size_t count, nccl_type type,
                               nccl_operation operation, nccl_comm *comm, cudaStream_t stream);
 } nccl_library;
-
-// path: as ranks_plan.nccl. The library stays loaded.
-bool nccl_load(nccl_library *out, const char *path, fault *why);
-
-C_LINKAGE_END

@@ -18,7 +18,8 @@ static const char *const functions[] = {
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 _Static_assert(sizeof(nccl_library) == (1 + FUNCTIONS) * sizeof(void *), "each function has a name");
 
-bool nccl_load(nccl_library *out, const char *path, fault *why) {
+// path: as ranks_plan.nccl. The library stays loaded.
+static bool nccl_load(nccl_library *out, const char *path, fault *why) {
     if (!path) path = "libnccl.so.2";
     *out = (nccl_library){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     if (!out->handle)

@@ -73,7 +73,7 @@ bool ranks_fail_with(ranks *group, const fault *why) {
 
 void ranks_lose_patience(ranks *group, double waited, const char *attempted) {
     const int number = group->end ? *group->end : 0;
-    if (number != 0 && waited > group->timeout_s / 3)
+    if (number != 0 && waited > group->timeout_s / 2)
         ranks_fail(
             group,
             "was asked to end by signal %d while it waited for the others in %s: one of them has ended or "

@@ -14,7 +14,7 @@
 //   cudaStreamSynchronize would wait forever.
 // - False: the group has failed, on all ranks. ranks_error says why, and names the rank that failed first. Outputs are
 //   undefined. The body should return false.
-// - A rank waits for the others for timeout_s at most, and a third of it once a signal has asked it to end, as launchers do
+// - A rank waits for the others for timeout_s at most, and half of it once a signal has asked it to end, as launchers do
 //   when another rank has died; then it ends the group.
 #pragma once
 

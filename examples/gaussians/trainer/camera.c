@@ -131,10 +131,8 @@ void pose_to_camera(const pose *from, gs_camera *camera) {
 }
 
 void pose_center(const pose *p, double center[3]) {
-    double back[9];
-    transpose(p->rotation, back);
-    transform(back, p->translation, center);
-    for (int k = 0; k < 3; k++) center[k] = -center[k];
+    const double *const r = p->rotation, *const t = p->translation;
+    for (int k = 0; k < 3; k++) center[k] = -(r[k] * t[0] + r[3 + k] * t[1] + r[6 + k] * t[2]);
 }
 
 void rotation_about(const double axis[3], double angle, double out[9]) {

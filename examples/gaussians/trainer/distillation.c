@@ -4,6 +4,7 @@
 // Hinton, Vinyals and Dean 2015). A taught view shows that mean, from a place between two photographs'.
 #include "trainer.h"
 #include "distwar_gs.h"
+#include "gpu/vector.h"
 #include "random.h"
 #include "scene.h"
 #include <math.h>
@@ -65,30 +66,18 @@ static size_t draw_neighbour(const trainer *t, size_t index, random_stream *rand
     return found;
 }
 
-// Moves a camera by `part` of the way to another. The lens stays.
+// Moves a camera by `part` of the way to another, unless they look in about opposite directions. The lens stays.
 static void move_towards(gs_camera *camera, const gs_camera *other, double part) {
-    double from[3], to[3], r[9];
+    double from[3], to[3], center[3], r[9], cofactors[9];
     for (int i = 0; i < 9; i++)
         r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
-    for (int row = 0; row < 2;
-         row++) { // made orthonormal (Gram and Schmidt), unless rows are nearly parallel
-        double *const at = r + 3 * row;
-        double along = 0, length = 0;
-        for (int i = 0; row > 0 && i < 3; i++) along += at[i] * r[i];
-        for (int i = 0; i < 3; i++) at[i] -= along * r[i], length += at[i] * at[i];
-        if (!(length > 0.1)) return;
-        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
-    }
-    for (int i = 0; i < 3; i++)
-        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
+    if (!(determinant_and_cofactors(r, cofactors) > 0.1)) return;
+    nearest_rotation(r);
     camera_center(camera, from);
     camera_center(other, to);
+    for (int i = 0; i < 3; i++) center[i] = (1 - part) * from[i] + part * to[i];
     for (int i = 0; i < 9; i++) camera->rotation[i] = (float)r[i];
-    for (int row = 0; row < 3; row++) {
-        double sum = 0;
-        for (int i = 0; i < 3; i++) sum += r[3 * row + i] * ((1 - part) * from[i] + part * to[i]);
-        camera->translation[row] = (float)-sum;
-    }
+    for (int row = 0; row < 3; row++) camera->translation[row] = (float)-dot(r + 3 * row, center);
 }
 
 void distillation_choose(trainer *t, step_views *of) {

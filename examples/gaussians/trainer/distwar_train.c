@@ -4,15 +4,12 @@
 #include "scene.h"
 #include "start.h"
 #include "checkpoint.h"
-#include <assert.h>
 #include <math.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct distwar_trainer {
-    distwar_train_settings wanted;
     char *key, *default_key; // of checkpoints
     ranks *group;
     size_t view_count;
@@ -21,7 +18,6 @@ struct distwar_trainer {
     validation_views validation;
     training_settings choices;
     training_data known;
-    budget_recipe budget;
     training_settings settings;
     training_state state;
     trainer *trainer;
@@ -44,117 +40,84 @@ static void leave(const char *text) {
     longjmp(*on_failure, 1);
 }
 
-// Where a failure of the device goes until the call returns, which then returns false.
-typedef struct guard {
-    jmp_buf here;
-} guard;
-
-static bool guard_begin(distwar_trainer *t, guard *g) {
+// here: where a failure of the device goes until the call returns, which then returns false.
+static bool guard_begin(distwar_trainer *t, jmp_buf *here) {
     if (!t || t->failed) return fail(&last, "the trainer has failed, or there is none");
     device_on_failure(leave);
-    on_failure = &g->here;
+    on_failure = here;
     return true;
 }
 
-static void guard_end(guard *g) {
-    (void)g;
+static void guard_end(jmp_buf *here) {
+    (void)here;
     on_failure = NULL;
 }
 
 #define GUARD(t)                                                                                             \
-    guard here_ __attribute__((cleanup(guard_end)));                                                         \
+    jmp_buf here_ __attribute__((cleanup(guard_end)));                                                       \
     if (!guard_begin(t, &here_)) return false;                                                               \
-    if (setjmp(here_.here) != 0) return (t)->failed = true, false
+    if (setjmp(here_) != 0) return (t)->failed = true, false
 
 // ---- open and close
 
-distwar_train_settings distwar_train_defaults(void) {
-    const training_settings s = training_settings_default();
-    return (distwar_train_settings){.iterations = DEFAULT_ITERATIONS,
-                                    .sh_degree = (int32_t)s.sh_degree,
-                                    .exposure = s.exposure,
-                                    .validate = s.validate,
-                                    .teachers = s.teachers};
-}
-
-const char *distwar_train_term(int term) {
-#define TERM_NAME(name, ...) #name,
-    static const char *const names[DISTWAR_TRAIN_TERMS] = {LOSS_TERMS(TERM_NAME)};
-#undef TERM_NAME
-    return term >= 0 && term < DISTWAR_TRAIN_TERMS ? names[term] : NULL;
-}
-
-// What is chosen, and as text what no option is.
+// What is chosen, and the options by which it is.
 typedef struct chosen {
     training_settings of;
-    char text[64];
     const char *background;
     option_table table;
 } chosen;
 
-// The table of training_settings gives ranges, and what a checkpoint says.
-static bool choose(chosen *to, const distwar_train_settings *s) {
+static bool set(const option_table *table, const char *setting) {
+    const size_t length = strcspn(setting, "=");
+    const char *const text = setting + length + 1;
+    const option_spec *row = table->rows;
+    while (row->kind != OPTION_END && (strncmp(row->name, setting, length) != 0 || row->name[length])) row++;
+    if (row->kind == OPTION_END || !setting[length]) return fail(&last, "there is no setting '%s'", setting);
+    if (row->kind != OPTION_FLAG) return option_set(row, text, &last);
+    *(bool *)row->value = strcmp(text, "1") == 0;
+    return strcmp(text, "0") == 0 || *(bool *)row->value ||
+           fail(&last, "%s must be 0 or 1, not '%s'", row->name, text);
+}
+
+// The table of training_settings gives names and ranges, and what a checkpoint says.
+static bool choose(chosen *to, const char *const *given) {
+    static const distwar_policy fixed = {DISTWAR_FIXED, 0};
     training_settings *const settings = &to->of;
-    const float *const b = s->background;
-    int kind = 0;
-    while (s->density && kind < DENSITY_AUTO && strcmp(s->density, density_method_of(kind)->name) != 0)
-        kind++;
-    if (s->density && kind == DENSITY_AUTO)
-        return fail(&last, "there is no density control '%s'", s->density);
-    *to = (chosen){.of = training_settings_default()};
-    settings->iterations = s->budget > 0 ? 0 : s->iterations, settings->budget = s->budget;
-    settings->seed = s->seed, settings->batch = s->batch;
-    settings->density.most_gaussians = s->max_gaussians;
-    if (s->density) settings->density.kind = kind;
-    settings->sh_degree = s->sh_degree, settings->antialias = s->antialias;
-    settings->random_background = s->random_background, settings->exposure = s->exposure;
-    settings->refine_poses = s->refine_poses, settings->reproducible = s->reproducible;
-    settings->validate = s->validate, settings->teachers = s->teachers;
-    memcpy(settings->background, b, sizeof s->background);
-    for (int i = 0; i < LOSS_TERM_COUNT; i++) {
-        if (s->weights[i] == 0) continue;
-        if (!(s->weights[i] > 0 && isfinite(s->weights[i])))
-            return fail(&last, "the weight of %s must be above 0", distwar_train_term(i));
-        settings->weights[i] = s->weights[i];
-    }
-    snprintf(to->text, sizeof to->text, "%.9g %.9g %.9g", (double)b[0], (double)b[1], (double)b[2]);
-    to->background = to->text;
-    const option_spec rows[] = {QUALITY_OPTIONS(settings),
-                                CAMERA_OPTIONS(settings),
-                                STEP_OPTIONS(settings),
-                                LOSS_OPTIONS(settings),
-                                LOSS_TERMS(WEIGHT_OPTION)
-                                    OPTION("budget", &settings->budget, .maximum = INFINITY),
-                                OPTION("validate", &settings->validate, .minimum = -1, .maximum = INFINITY),
-                                OPTION("background", &to->background),
-                                OPTIONS_END};
+    *to = (chosen){.of = training_settings_default(), .background = "0,0,0"};
+    const option_spec rows[] = {
+        QUALITY_OPTIONS(settings),
+        CAMERA_OPTIONS(settings),
+        STEP_OPTIONS(settings),
+        LOSS_OPTIONS(settings),
+        LOSS_TERMS(WEIGHT_OPTION) OPTION("budget", &settings->budget, .maximum = INFINITY),
+        OPTION("validate", &settings->validate, .minimum = -1, .maximum = INFINITY, .automatic = true),
+        OPTION("background", &to->background),
+        OPTIONS_END};
     option_table_add(&to->table, rows);
     density_options_list(&settings->density, &to->table);
-    for (int i = 0; i < to->table.count; i++) {
-        option_spec *const row = &to->table.rows[i];
-        const double value = row->kind == OPTION_INT    ? (double)*(const int64_t *)row->value
-                             : row->kind == OPTION_REAL ? *(const double *)row->value
-                                                        : row->minimum;
-        row->free_on_resume = false;
-        if (!(value >= row->minimum && value <= row->maximum))
-            return fail(&last, "%s is out of range", row->name);
-    }
+    for (int i = 0; i < to->table.count; i++) to->table.rows[i].free_on_resume = false;
+    for (; given && *given; given++)
+        if (!set(&to->table, *given)) return false;
+    if (!parse_color(to->background, settings->background, &last) ||
+        !training_settings_combine(settings, &last))
+        return false;
+    if (settings->iterations == 0 && settings->budget == 0) settings->iterations = DEFAULT_ITERATIONS;
+    if (settings->reproducible) settings->tune = false, settings->policy = fixed;
     return true;
 }
 
-static bool read_settings(distwar_trainer *t) {
-    static const distwar_policy fixed = {DISTWAR_FIXED, 0};
-    const distwar_train_settings defaults = distwar_train_defaults();
+bool distwar_train_check(const char *const *settings) {
+    chosen unused;
+    return choose(&unused, settings);
+}
+
+static bool read_settings(distwar_trainer *t, const char *const *given) {
     chosen wanted, usual;
-    training_settings *const c = &t->choices;
-    if (!choose(&wanted, &t->wanted) || !choose(&usual, &defaults)) return false;
+    if (!choose(&wanted, given) || !choose(&usual, NULL)) return false;
+    t->choices = wanted.of;
     t->key = checkpoint_settings("", wanted.table.rows, usual.table.rows);
     t->default_key = checkpoint_settings("", usual.table.rows, NULL);
-    if (!t->key || !t->default_key) return fail(&last, "no memory for the settings");
-    *c = wanted.of;
-    if (c->iterations == 0 && c->budget == 0) c->iterations = DEFAULT_ITERATIONS;
-    if (c->reproducible) c->tune = false, c->policy = fixed;
-    return training_settings_combine(c, &last);
+    return (t->key && t->default_key) || fail(&last, "no memory for the settings");
 }
 
 // What files may not hold, views may not either.
@@ -196,7 +159,7 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         t->pictures[i].pixels = (uint8_t *)(uintptr_t)from->pixels; // read only
         if (!target_view_open(view, &from->camera, &t->pictures[i], &last)) return false;
         target_view_set_mask(view, from->mask);
-        if (t->wanted.random_background) target_view_set_alpha(view, from->alpha);
+        if (t->choices.random_background) target_view_set_alpha(view, from->alpha);
         if (from->inverse_depth) target_view_set_depth(view, from->inverse_depth);
         if ((from->inverse_depth != NULL) != (data->views->inverse_depth != NULL))
             return fail(&last, "some views have depth, others have none");
@@ -213,12 +176,11 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
                                    &last);
 }
 
-static bool open_all(distwar_trainer *t, const distwar_train_data *data) {
+static bool open_all(distwar_trainer *t, const distwar_train_data *data, const char *const *settings) {
     GUARD(t);
-    if (!read_settings(t) || !open_views(t, data)) return false;
-    t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
-    t->settings = training_settings_start(&t->budget);
-    start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};
+    if (!read_settings(t, settings) || !open_views(t, data)) return false;
+    t->settings = training_settings_start(&t->choices, &t->known);
+    start_settings start = {.sh_degree = (int)t->choices.sh_degree, .extent = t->known.extent};
     gs_gaussians host = data->scene;
     const bool from_points = host.count == 0;
     const int64_t views = (int64_t)t->view_count;
@@ -233,30 +195,29 @@ static bool open_all(distwar_trainer *t, const distwar_train_data *data) {
     if (from_points &&
         !gaussians_from_points(data->points, data->colors, data->point_count, &start, &host, &last))
         return false;
-    host.antialias = t->wanted.antialias;
+    host.antialias = t->choices.antialias;
     training_state_open(&t->state, t->group, &host);
     if (from_points) scene_close(&host);
-    if (t->wanted.exposure && default_exposures(t->view_count))
+    if (t->choices.exposure && default_exposures(t->view_count))
         training_state_open_exposures(&t->state, views);
-    if (t->wanted.refine_poses && !(training_state_open_poses(&t->state, views, &last) &&
-                                    poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last)))
+    if (t->choices.refine_poses &&
+        !(training_state_open_poses(&t->state, views, &last) &&
+          poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last)))
         return false;
     t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
     return t->trainer != NULL;
 }
 
-distwar_trainer *distwar_trainer_open(const distwar_train_data *data,
-                                      const distwar_train_settings *settings) {
+distwar_trainer *distwar_trainer_open(const distwar_train_data *data, const char *const *settings) {
     distwar_trainer *const t = calloc(1, sizeof *t);
     if (t) t->group = ranks_alone_open();
-    if (!t || !t->group || !data || !settings) {
-        fail(&last, "%s", data && settings ? "no memory for a trainer" : "data and settings must be given");
+    if (!t || !t->group || !data) {
+        fail(&last, "%s", data ? "no memory for a trainer" : "data must be given");
         if (t) ranks_alone_close(t->group);
         free(t);
         return NULL;
     }
-    t->wanted = *settings;
-    if (open_all(t, data)) return t;
+    if (open_all(t, data, settings)) return t;
     distwar_trainer_close(t);
     return NULL;
 }
@@ -296,7 +257,7 @@ bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
     GUARD(t);
     const training_report *const r = trainer_report(t->trainer);
     if (!r) return fail(&last, "%s", ranks_error(t->group));
-    const bool budget = t->wanted.budget > 0;
+    const bool budget = t->choices.budget > 0;
     *out = (distwar_train_progress){.views = t->state.place.views,
                                     .views_in_all = budget ? (int64_t)t->state.place.length
                                                            : scheduled_views(&t->settings, &t->state.place),
@@ -317,7 +278,7 @@ bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out)
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     if (!r->validating) return true;
     const validation_views *const v = &t->validation;
-    const shown_views shown = {.views = t->views, .background = t->wanted.background};
+    const shown_views shown = {.views = t->views, .background = t->choices.background};
     quality of, trained;
     if (!quality_measure(&t->state, &shown, v->views, 0, v->count, &of, NULL, &last) ||
         !quality_measure(&t->state, &shown, v->trained, 0, v->count, &trained, NULL, &last))
@@ -353,7 +314,7 @@ bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_
     GUARD(t);
     image picture;
     frame f = {0};
-    frame_render(&f, &t->state.gaussians, t->state.gaussians.sh_degree, camera, t->wanted.background);
+    frame_render(&f, &t->state.gaussians, t->state.gaussians.sh_degree, camera, t->choices.background);
     const bool done = frame_picture(&f, &picture, &last);
     frame_close(&f);
     if (!done) return false;
@@ -384,7 +345,7 @@ bool distwar_trainer_resume(distwar_trainer *t, const void *bytes, size_t count)
     trainer_close(t->trainer);
     training_state_close(&t->state);
     t->state = state;
-    training_state_antialias(&t->state, t->wanted.antialias);
+    training_state_antialias(&t->state, t->choices.antialias);
     t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
     t->failed = !t->trainer;
     t->over = t->trainer && trainer_is_over(t->trainer);

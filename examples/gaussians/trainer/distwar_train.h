@@ -3,8 +3,8 @@
 // libdistwar_train: trains 3D Gaussians on pictures with known cameras, as `dsplat train` does. Needs no file, no CUDA
 // header and no other library; writes nothing to stdout or stderr.
 //
-//   distwar_train_settings settings = distwar_train_defaults();
-//   distwar_trainer *t = distwar_trainer_open(&data, &settings);
+//   const char *const settings[] = {"iterations=3000", "sh-degree=2", NULL};
+//   distwar_trainer *t = distwar_trainer_open(&data, settings);
 //   while (!distwar_trainer_is_over(t) && distwar_trainer_step(t)) ...
 //   distwar_trainer_scene(t, &scene);
 //   distwar_trainer_close(t);
@@ -15,7 +15,7 @@
 //   distwar_train_error() then says why: the text of the last error of the calling thread.
 // - After a failure of the device the trainer can only be closed; its memory on the device is lost.
 // - One thread at a time uses a trainer. The trainer uses the device that is current when it is opened.
-// - Structs may grow at their end before 1.0: begin with distwar_train_defaults() or {0}.
+// - Structs may grow at their end before 1.0: begin with {0}.
 #ifndef DISTWAR_TRAIN_H
 #define DISTWAR_TRAIN_H
 
@@ -51,42 +51,37 @@ typedef struct distwar_train_data {
     bool everywhere; // the points are random ones of a scene that is not a cut-out object
 } distwar_train_data;
 
-// The terms that are added to the loss of colours, the first "depth" (of views with inverse_depth); NULL: there are no
-// more.
-enum { DISTWAR_TRAIN_TERMS = 4 }; // at most
-const char *distwar_train_term(int term);
-
-typedef struct distwar_train_settings {
-    int64_t iterations;    // views to see; 0: 7000
-    double budget;         // seconds to train in, in place of iterations; schedules are fitted to it; 0: none
-    int64_t seed;          // of all random choices
-    int64_t batch;         // views of a step; 0: as many as fill a GPU
-    int64_t max_gaussians; // 0: 300000, and at most one for 100 pixels
-    const char *density;   // "split", "mcmc", "adaptive", "none"; NULL: split, or mcmc if `everywhere`
-    int32_t sh_degree;     // 0..3; of `scene` that of the scene
-    float background[3];
-    bool random_background; // another for each step; no transparent part takes the colour of the background
-    bool antialias;         // as of dsplat train
-    bool exposure;          // learn gains of the views, and keep them where they differ; default true
-    bool refine_poses;      // of the views, with the scene, where cameras are off by some pixels
-    bool reproducible;      // the same bits on the same kind of GPU; slower; excludes budget
-    // Validation views, which cover the scene: until three quarters of the training they are measured and not trained
-    // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
-    // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
-    int64_t validate;
-    double weights[DISTWAR_TRAIN_TERMS]; // of each term at the first step, above 0; 0: as dsplat train
-    // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` or the budget have room for
-    // them and for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none.
-    int64_t teachers;
-} distwar_train_settings;
-
-// What training has when nobody says otherwise: all defaults of `dsplat train`.
-distwar_train_settings distwar_train_defaults(void);
+// Settings are texts "NAME=VALUE", the last one NULL; NULL: all defaults, which are those of `dsplat train`. Names and ranges are
+// those of its options, without dashes; flags are 0 or 1:
+//   iterations         views to see; 7000
+//   budget             seconds to train in, in place of iterations; schedules are fitted to it
+//   seed               of all random choices; 0
+//   batch              views of a step; auto: as many as fill a GPU
+//   max-gaussians      auto: 300000, and at most one for 100 pixels
+//   density            split, mcmc, adaptive, none; auto: split, or mcmc if the data are `everywhere`
+//   retire             see dsplat train; auto
+//   sh-degree          0..3; of `scene` that of the scene; 3
+//   background         R,G,B, each 0..1; 0,0,0
+//   random-background  another for each step; no transparent part takes the colour of the background; 0
+//   antialias          see dsplat train; 0
+//   exposure           learn gains of the views, and keep them where they differ; 1
+//   refine-poses       of the views, with the scene, where cameras are off by some pixels; 0
+//   reproducible       the same bits on the same kind of GPU; slower; excludes budget; 0
+//   validate           validation views, which cover the scene: until three quarters of the training they are measured and not
+//                      trained on; where they gain under 0.15 of what training views do, training ends early. 0: none; auto: a
+//                      sixteenth, 4 to 16, none of fewer than 40 views or with refine-poses. At most half of all; a number
+//                      excludes refine-poses
+//   teachers           where training ends early, so many scenes, 2..4, are trained until there while `iterations` or the budget
+//                      have room for them and for a last one, which learns from their pictures too: a few tenths of a decibel.
+//                      Less than 2: none; 4
+//   depth-weight       of views with inverse_depth, at the first step
 
 const char *distwar_train_error(void);
 
+// Whether there are such settings and they are served together.
+bool distwar_train_check(const char *const *settings);
 // Uploads the pictures and makes the first Gaussians. Cost: the pictures on the device, and twice the Gaussians' growth.
-distwar_trainer *distwar_trainer_open(const distwar_train_data *data, const distwar_train_settings *settings);
+distwar_trainer *distwar_trainer_open(const distwar_train_data *data, const char *const *settings);
 void distwar_trainer_close(distwar_trainer *t); // NULL is harmless
 
 // One step of training, of one view or several. Does not wait for the device. Nothing once it is over.

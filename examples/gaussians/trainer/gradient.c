@@ -12,7 +12,7 @@ static bool has_depth(const target_view *view) {
 }
 
 static void add_depth(trainer *t, const step_views *of, int32_t v, gs_loss_image *to) {
-    if (!t->one.f.with_depth) return;
+    if (!t->rendered.with_depth) return;
     to->depth_target = of->view[v]->depth;
     to->depth_result = &t->results[t->waiting + v].term[TERM_depth];
     to->depth_weight = (float)t->weights[t->waiting + v][TERM_depth];
@@ -207,26 +207,20 @@ void frame_gradient_open(trainer *t) {
         settings->tune && t->way->frames
             ? tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
             : candidate_alone(settings->policy);
-    strategy_tuner_open(&t->one.tuner, &candidates);
+    strategy_tuner_open(&t->tuner, &candidates);
     // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
     // by the lists of all views of a launch, and one bound serves all.
-    t->one.one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
-                        resolution_most_views(&settings->resolutions, settings->batch) > 1;
-    if (t->one.one_by_one || !t->way->frames) return; // the clock takes each stage of a step once
+    t->one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
+                    resolution_most_views(&settings->resolutions, settings->batch) > 1;
+    if (t->one_by_one || !t->way->frames) return; // the clock takes each stage of a step once
     stage_clock_open(&t->report.clock);
-    t->one.f.clock = &t->report.clock;
-}
-
-void frame_gradient_close(trainer *t) {
-    strategy_tuner_close(&t->one.tuner);
-    device_buffer_close(&t->one.exposure_sums);
-    frame_close(&t->one.f);
+    t->rendered.clock = &t->report.clock;
 }
 
 // Queues the picture, the loss and, unless it is all that is wanted, the backward blend of some of the views.
 static bool queue_views(trainer *t, const step_views *of, int32_t first, int32_t count) {
-    frame *const f = &t->one.f;
-    strategy_tuner *const tuner = &t->one.tuner;
+    frame *const f = &t->rendered;
+    strategy_tuner *const tuner = &t->tuner;
     gs_loss_image images[GS_MAX_VIEWS];
     double began;
     bool settled;
@@ -238,13 +232,13 @@ static bool queue_views(trainer *t, const step_views *of, int32_t first, int32_t
                 .images = {.target = trainer_target(t, of, v, of->view[v]), .mask = of->view[v]->mask},
                 .result = t->results[t->waiting + v].color,
                 .log_gain = of->exposure[v],
-                .gain_sums = (float *)t->one.exposure_sums.memory + v * GS_EXPOSURE_SUMS};
+                .gain_sums = (float *)t->exposure_sums.memory + v * GS_EXPOSURE_SUMS};
             for (int k = 0; k < LOSS_TERM_COUNT; k++) terms[k].add(t, of, v, image);
         }
         frame_loss(f, images, true);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
-        if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
+        if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->watch)) return false;
         settled = frame_settle(f);
         t->report.waited += seconds_now() - began;
     } while (!settled);
@@ -260,11 +254,11 @@ static bool queue_views(trainer *t, const step_views *of, int32_t first, int32_t
 bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t count,
                        bool (*exchange)(trainer *t, const step_views *of, float *gain_sums),
                        const gs_view **view, const float **mean2d) {
-    frame *const f = &t->one.f;
+    frame *const f = &t->rendered;
     const gs_gaussians gaussians = trainer_gaussians(t, of);
-    const int32_t together = t->one.one_by_one ? 1 : count;
+    const int32_t together = t->one_by_one ? 1 : count;
     const size_t sums_bytes = GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float);
-    float *const sums = device_buffer_reserve(&t->one.exposure_sums, sums_bytes);
+    float *const sums = device_buffer_reserve(&t->exposure_sums, sums_bytes);
     if (exchange) DEVICE_CHECK(cudaMemsetAsync(sums, 0, sums_bytes, NULL)); // of the views of others
     f->with_depth = trainer_weigh(t, of);
     frame_project(f, &gaussians, of->sh_degree, of->camera, of->count);
@@ -286,7 +280,7 @@ static bool gradient_alone(trainer *t, const step_views *of, const gs_view **vie
 }
 
 bool trainer_scores(trainer *t, const scored_views *by, float *score) {
-    retirement_score(&t->retirement, &t->one.f, t->state, by, t->one.tuner.policy, score);
+    retirement_score(&t->retirement, &t->rendered, t->state, by, t->tuner.policy, score);
     return true;
 }
 

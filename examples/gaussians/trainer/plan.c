@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "rows.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,30 +97,26 @@ static int64_t smaller_of(int64_t a, int64_t b) {
 
 // More views a step save time where a picture does not fill the GPU. Each of several GPUs gets as many as one would have,
 // where enough steps are left, and one at least.
-static int64_t batch_of_pixels(int64_t pixels, size_t views, int64_t iterations, int64_t ranks) {
+int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks) {
     const int64_t most = 4, steps_a_round = 4, steps = 3500;
-    const int64_t each = smaller_of(pictures_at_once(pixels), most);
+    const int64_t each = smaller_of(pictures_at_once(sizes->pixels), most);
     int64_t batch = smaller_of(ranks * each, iterations / steps);
     if (batch < each) batch = each;
     if (batch < ranks) batch = ranks;
-    batch = smaller_of(smaller_of(batch, (int64_t)views / steps_a_round), GS_MAX_VIEWS);
+    batch = smaller_of(smaller_of(batch, (int64_t)sizes->count / steps_a_round), GS_MAX_VIEWS);
     return batch > 1 ? batch : 1;
-}
-
-int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks) {
-    return batch_of_pixels(sizes->pixels, sizes->count, iterations, ranks);
 }
 
 resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, int64_t iterations,
                                         int64_t ranks) {
     const int factor = 2;
-    const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
-    if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
+    view_sizes small = *sizes;
+    small.pixels /= factor * factor;
+    if (small.pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
         return (resolution_schedule){0};
-    return (resolution_schedule){
-        .factor = factor,
-        .batch = ranks > 0 ? (int)batch_of_pixels(pixels, sizes->count, iterations, ranks) : 1,
-        .percent = pictures_at_once(whole) > 1 ? 50 : 90};
+    return (resolution_schedule){.factor = factor,
+                                 .batch = ranks > 0 ? (int)default_batch(&small, iterations, ranks) : 1,
+                                 .percent = pictures_at_once(sizes->pixels) > 1 ? 50 : 90};
 }
 
 // ---- poses
@@ -235,24 +232,21 @@ bool training_schedule_read(const char *text, training_settings *c, fault *why) 
                                   OPTION("dropout", &c->dropout, .maximum = 0.9),
                                   OPTION("weights", &c->weights_left, .minimum = 1e-6, .maximum = 1e6),
                                   OPTIONS_END};
-    bool more = strcmp(text, "auto") != 0;
-    for (const char *at = text; more; at++) {
-        const size_t length = strcspn(at, "=");
+    char copy[256], *rest = strcmp(text, "auto") == 0 ? NULL : copy;
+    fault unused;
+    snprintf(copy, sizeof copy, "%s", text);
+    while (rest) {
+        const char *const item = strsep(&rest, ",");
+        const size_t length = strcspn(item, "=");
         const option_spec *to = fields;
-        while (to->kind != OPTION_END && (strncmp(at, to->name, length) != 0 || to->name[length])) to++;
-        char *end = (char *)at;
-        const double value = to->kind != OPTION_END && at[length] ? strtod(at + length + 1, &end) : NAN;
-        if (end == at || (*end && *end != ',') || !(value >= to->minimum && value <= to->maximum))
+        while (to->kind != OPTION_END && (strncmp(to->name, item, length) != 0 || to->name[length])) to++;
+        if (to->kind == OPTION_END || !item[length] || strlen(text) >= sizeof copy ||
+            !option_set(to, item + length + 1, &unused))
             return fail(
                 why,
                 "--schedule %s: must be auto or a list of NAME=NUMBER, such as from=500,every=100: from, until, "
                 "every, retire in iterations, average up to 1, dropout up to 0.9, weights above 0",
                 text);
-        if (to->kind == OPTION_INT)
-            *(int64_t *)to->value = (int64_t)value;
-        else
-            *(double *)to->value = value;
-        more = *end, at = end;
     }
     return true;
 }
@@ -343,20 +337,19 @@ training_settings training_settings_from(const training_settings *c, const train
 
 // The `fit` of training_settings.
 static void fit(void *context, double steps, training_settings *settings) {
-    const budget_recipe *const recipe = context;
-    const training_data *const data = recipe->data;
+    const training_data *const data = context;
+    const training_settings *const choices = settings->choices;
     const double left = fmin(fmax(steps, LEAST_SCHEDULE), 1e8);
-    *settings = training_settings_from(recipe->choices, data, (int64_t)left);
-    settings->fit = fit, settings->context = context;
-    if (recipe->choices->density.most_gaussians == 0)
+    *settings = training_settings_from(choices, data, (int64_t)left);
+    settings->fit = fit, settings->context = context, settings->choices = choices;
+    if (choices->density.most_gaussians == 0)
         settings->density.most_gaussians = default_limit_of_budget(data->pixels, data->count, steps);
 }
 
-training_settings training_settings_start(const budget_recipe *recipe) {
-    const training_settings *const choices = recipe->choices;
-    training_settings settings = training_settings_from(
-        choices, recipe->data, choices->budget > 0 ? DEFAULT_ITERATIONS : choices->iterations);
-    settings.fit = fit, settings.context = (void *)(uintptr_t)recipe;
+training_settings training_settings_start(const training_settings *choices, const training_data *data) {
+    const int64_t iterations = choices->budget > 0 ? DEFAULT_ITERATIONS : choices->iterations;
+    training_settings settings = training_settings_from(choices, data, iterations);
+    settings.fit = fit, settings.context = (void *)(uintptr_t)data, settings.choices = choices;
     return settings;
 }
 

@@ -306,8 +306,9 @@ typedef struct training_settings {
     // first half of the time if steps become much faster or slower: it sets what depends on the length of the schedule,
     // settings->iterations among it. steps: how many the whole time is worth.
     void (*fit)(void *context, double steps, struct training_settings *settings);
-    double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
-    void *context;                // of both
+    double (*now)(void *context);            // the clock, in seconds; NULL: seconds_now
+    void *context;                           // of both
+    const struct training_settings *choices; // that fit completes
 } training_settings;
 
 // The table of what is chosen, by the groups of `dsplat train --help`; density_options_list adds the rest. Rows make its options, the
@@ -408,13 +409,8 @@ bool training_settings_suit(const training_settings *choices, const training_dat
 // Completes choices for so many iterations.
 training_settings training_settings_from(const training_settings *choices, const training_data *data,
                                          int64_t iterations);
-// What is fitted to a budget of time; both outlive training.
-typedef struct budget_recipe {
-    const training_settings *choices;
-    const training_data *data;
-} budget_recipe;
-// The settings at the start of training; under a budget with the recipe, which must outlive them.
-training_settings training_settings_start(const budget_recipe *recipe);
+// The settings at the start of training. Under a budget choices and data must outlive them.
+training_settings training_settings_start(const training_settings *choices, const training_data *data);
 
 // ---- the device memory that a run will take on each GPU, known before it starts
 

@@ -160,8 +160,8 @@ const training_report *trainer_report(trainer *t) {
     report->last_loss = mean(report->losses + steps - report->loss_window, report->loss_window);
     report->seconds = now_of(t) - t->started;
     if (t->settings->budget > 0) t->state->place.seconds = t->before + report->seconds;
-    report->repeats = t->one.f.repeats;
-    report->strategy = strategy_tuner_report(&t->one.tuner);
+    report->repeats = t->rendered.repeats;
+    report->strategy = strategy_tuner_report(&t->tuner);
     return report;
 }
 
@@ -227,7 +227,8 @@ static void add_view(trainer *t, bool small, size_t index, step_views *of) {
     const target_view *const views = view_source_at(&t->source, small);
     const int32_t v = of->count++;
     of->index[v] = index;
-    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
+    of->view[v] =
+        t->source.pictures && t->way->frames ? picture_cache_view(t->source.pictures, index) : views + index;
     of->camera[v] = of->view[v]->camera;
     of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
     if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
@@ -238,7 +239,7 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
     const run_place *const place = &t->state->place;
     const int64_t batch = trainer_batch(t->settings, small);
     double losses[GS_MAX_VIEWS];
-    stage_clock *const clock = t->one.f.clock;
+    stage_clock *const clock = t->rendered.clock;
     const gs_view *view;
     const float *mean2d;
     size_t next = 0, count = 0;
@@ -250,13 +251,13 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
                          .sh_degree = scheduled_sh_degree(t->settings, t->state->gaussians.sh_degree,
                                                           schedule_step(place))};
         memcpy(of.background, t->settings->background, sizeof of.background);
-        if (t->pictures) picture_cache_next_step(t->pictures);
+        if (t->source.pictures) t->source.pictures->now++;
         for (; next < t->source.count && of.count < batch; next++)
             if (t->source.views[next].validates) add_view(t, small, next, &of);
         if (of.count == 0) break;
-        t->one.f.clock = NULL;
+        t->rendered.clock = NULL;
         const bool done = t->way->gradient(t, &of, &view, &mean2d);
-        t->one.f.clock = clock;
+        t->rendered.clock = clock;
         if (!done || !take_losses(t, of.count, losses)) return false;
         for (int32_t v = 0; v < of.count; v++) *loss += losses[v];
         count += (size_t)of.count;
@@ -327,7 +328,7 @@ static step_views choose_views(trainer *t, bool small) {
     const int64_t all = (int64_t)t->source.count, poses_from = (settings->pose.from + all - 1) / all;
     step_views of = {.first = views, .pose_step = state->poses > 0 ? views / all - poses_from + 1 : 0};
     t->report.validating = is_validating(t);
-    if (t->pictures) picture_cache_next_step(t->pictures);
+    if (t->source.pictures) t->source.pictures->now++;
     view_source *const s = &t->source;
     for (int64_t i = views; of.count < count; i++)
         add_view(t, small,
@@ -343,7 +344,7 @@ static bool step_pose(trainer *t, const step_views *of) {
     const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, of->at));
     gs_camera_gradient gradient;
     if (!ranks_wait(t->group, NULL)) return false;
-    device_download(&gradient, t->one.f.gradient.camera, sizeof gradient);
+    device_download(&gradient, t->rendered.gradient.camera, sizeof gradient);
     refined_pose_step(&t->state->pose[of->index[0]], gradient.se3_grad, rate, of->pose_step);
     return true;
 }
@@ -371,7 +372,7 @@ bool trainer_step(trainer *t) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
     const training_settings *const settings = t->settings;
-    stage_clock *const clock = t->one.f.clock;
+    stage_clock *const clock = t->rendered.clock;
     // Plan.
     const bool small = place->at + 1 <= resolution_small_until(&settings->resolutions, settings->iterations);
     exposures_settle(t);
@@ -427,7 +428,7 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
-static bool open_trainer(trainer *t, const target_view *views, size_t view_count) {
+static bool open_trainer(trainer *t, picture_cache *pictures, const target_view *views, size_t view_count) {
     training_state *const state = t->state;
     const training_settings *const settings = t->settings;
     fault why;
@@ -442,7 +443,7 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
         place_open(&state->place, settings);
     if (!reserve_losses(t, settings->budget > 0 ? WAITING : settings->iterations - state->place.views,
                         &why) ||
-        !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
+        !view_source_open(&t->source, pictures, views, view_count, &settings->resolutions, settings->batch,
                           (uint64_t)settings->seed, settings->validation_until > 0, &why) ||
         !exposures_open(t, &why))
         return ranks_fail_with(t->group, &why);
@@ -455,13 +456,15 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     if (!distillation_open(t)) return false;
     frame_gradient_open(t);
-    t->retirement.one_by_one = t->one.one_by_one;
+    t->retirement.one_by_one = t->one_by_one;
     return true;
 }
 
 void trainer_close(trainer *t) {
     if (!t) return;
-    frame_gradient_close(t);
+    strategy_tuner_close(&t->tuner);
+    frame_close(&t->rendered);
+    device_buffer_close(&t->exposure_sums);
     distillation_close(t);
     exposures_close(t);
     device_buffer_close(&t->target);
@@ -484,10 +487,9 @@ trainer *trainer_open(picture_cache *pictures, training_state *state, const targ
     *t = (trainer){.state = state,
                    .group = state->group,
                    .way = state->way,
-                   .pictures = pictures,
                    .fitted = *settings,
                    .settings = &t->fitted};
-    if (open_trainer(t, views, view_count)) return t;
+    if (open_trainer(t, pictures, views, view_count)) return t;
     trainer_close(t);
     fail(why, "%s", ranks_error(state->group));
     return NULL;

@@ -122,15 +122,6 @@ struct step_views {
     bool only_loss;            // loss and gains are all that is wanted
 };
 
-// One rank: views are projected together, and rendered together or one after another.
-typedef struct frame_gradient {
-    frame f;
-    strategy_tuner tuner;
-    device_buffer exposure_sums;
-    bool one_by_one;
-    gs_stream watch; // waits for what the device waits for of other ranks
-} frame_gradient;
-
 struct trainer {
     training_state *state;
     ranks *group; // the state's, and so the way
@@ -148,8 +139,11 @@ struct trainer {
                   [LOSS_TERM_COUNT]; // of the same; 0: the view does not have the term
     int64_t waiting;                 // how many of them there are
     int64_t room;                    // of report.losses
-    picture_cache *pictures;         // of the source
-    frame_gradient one;
+    frame rendered; // views are projected together, and rendered together or one after another
+    bool one_by_one;
+    strategy_tuner tuner;
+    device_buffer exposure_sums;
+    gs_stream watch;                    // waits for what the device waits for of other ranks
     frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer teacher_pixels;
     target_view taught[GS_MAX_VIEWS];
@@ -196,13 +190,12 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
-// The gradient of a step by t->one, as that of training_way; this rank renders its views first .. first + count - 1. exchange:
-// NULL; or brings all ranks the gain sums of all views, [count][GS_EXPOSURE_SUMS], and, unless of->only_loss, their moments
-// (false after ranks_fail).
+// The gradient of a step by t->rendered, as that of training_way, where this rank renders the views first .. first + count - 1.
+// exchange: NULL, or brings all ranks the gain sums of all views, [count][GS_EXPOSURE_SUMS], and, unless of->only_loss, their
+// moments (false after ranks_fail).
 bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t count,
                        bool (*exchange)(trainer *t, const step_views *of, float *gain_sums),
                        const gs_view **view, const float **mean2d);
 void frame_gradient_open(trainer *t);
-void frame_gradient_close(trainer *t); // but for the clock's sums
 
 C_LINKAGE_END

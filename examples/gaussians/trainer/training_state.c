@@ -167,7 +167,8 @@ int64_t training_state_count(const training_state *state) {
     return state->group ? state->all : state->gaussians.count;
 }
 
-bool state_render(const training_state *state, const shown_views *shown, size_t index, frame *f, fault *why) {
+bool training_state_render(const training_state *state, const shown_views *shown, size_t index, frame *f,
+                           fault *why) {
     const gs_gaussians *const g = &state->gaussians;
     if (state->way && state->way->render)
         return state->way->render(state, shown, index, f) || fail(why, "%s", ranks_error(state->group));
@@ -183,9 +184,9 @@ bool quality_measure(const training_state *state, const shown_views *shown, cons
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
         const size_t k = index ? index[i] : first + i;
-        if (shown->pictures) picture_cache_next_step(shown->pictures);
+        if (shown->pictures) shown->pictures->now++;
         done =
-            state_render(state, shown, k, &f, why) &&
+            training_state_render(state, shown, k, &f, why) &&
             quality_of_frame(&f, shown->pictures ? picture_cache_view(shown->pictures, k) : &shown->views[k],
                              result, &one, why);
         if (!done) break;

@@ -100,7 +100,7 @@ typedef struct training_way {
     // gs_refill over all Gaussians; `existing` is of all.
     bool (*refill)(training_state *state, const gs_refill_rules *rules);
 
-    // As state_render. NULL: each rank can do so by itself.
+    // As training_state_render. NULL: each rank can do so by itself.
     bool (*render)(const training_state *state, const shown_views *shown, size_t index, frame *f);
 } training_way;
 
@@ -201,7 +201,8 @@ bool training_state_open_poses(training_state *state, int64_t views, fault *why)
 void training_state_antialias(training_state *state, bool antialias);
 int64_t training_state_count(const training_state *state); // of all Gaussians
 // A collective: renders a view as its camera is now; the frame's picture is of it, on all ranks.
-bool state_render(const training_state *state, const shown_views *shown, size_t index, frame *f, fault *why);
+bool training_state_render(const training_state *state, const shown_views *shown, size_t index, frame *f,
+                           fault *why);
 // A collective: renders `count` >= 1 views, those of `index` or from `first` on, and compares each with its picture. mean: over
 // them; each: [count], or NULL; the same on all ranks.
 bool quality_measure(const training_state *state, const shown_views *shown, const size_t *index, size_t first,

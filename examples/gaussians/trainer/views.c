@@ -216,10 +216,6 @@ bool picture_cache_open(picture_cache *cache, const target_view *views, size_t c
     return true;
 }
 
-void picture_cache_next_step(picture_cache *cache) {
-    cache->now++;
-}
-
 void target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
                       bool with_alpha) {
     target_view whole = *listed;

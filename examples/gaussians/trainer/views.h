@@ -80,15 +80,13 @@ typedef struct picture_cache {
     bool with_alpha;
     picture_form form;
     size_t bytes, most_bytes;
-    int64_t now; // steps so far
+    int64_t now; // steps so far: where this rises, what earlier calls have returned may go
 } picture_cache; // starts as {0}
 
 // views: listed; must outlive the cache. most_bytes: on the device; what one step needs is held also if it is more. 0: a
 // quarter of the device's memory. Failures of the device end the program.
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
                         size_t most_bytes, fault *why);
-// What earlier calls have returned may go from here on.
-void picture_cache_next_step(picture_cache *cache);
 // A view on the device, valid until the next step. Waits for the default stream if it uploads.
 const target_view *picture_cache_view(picture_cache *cache, size_t index);
 void picture_cache_close(picture_cache *cache); // harmless on {0}

@@ -14,7 +14,8 @@ class Library : public testing::Test {
     distwar_train_view views[views_in_all] = {};
     uint8_t colors[points_in_all][3] = {};
     distwar_train_data data = {};
-    distwar_train_settings settings = distwar_train_defaults();
+    std::vector<const char *> settings = {"iterations=12", "sh-degree=1",
+                                          "reproducible=1"}; // ends with NULL when used
 
     void SetUp() override {
         for (size_t v = 0; v < views_in_all; v++) {
@@ -25,11 +26,14 @@ class Library : public testing::Test {
         data.views = views, data.view_count = views_in_all;
         data.points = reinterpret_cast<const float(*)[3]>(c.host.mean), data.colors = colors,
         data.point_count = points_in_all;
-        settings.iterations = 12, settings.sh_degree = 1, settings.exposure = true,
-        settings.reproducible = true;
+    }
+    distwar_trainer *try_open() const {
+        std::vector<const char *> ended = settings;
+        ended.push_back(nullptr);
+        return distwar_trainer_open(&data, ended.data());
     }
     distwar_trainer *open() const {
-        distwar_trainer *const t = distwar_trainer_open(&data, &settings);
+        distwar_trainer *const t = try_open();
         EXPECT_NE(t, nullptr) << distwar_train_error();
         return t;
     }
@@ -77,7 +81,7 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     const auto refuse = [](void *, const void *, size_t) { return false; };
     EXPECT_FALSE(distwar_trainer_save(whole, refuse, nullptr));
     // Another run is not resumed, and goes on as it was.
-    settings.seed = 5;
+    settings.push_back("seed=5");
     distwar_trainer *const other = open();
     EXPECT_FALSE(distwar_trainer_resume(other, saved.data(), saved.size()));
     expect_error("seed 0; this run has seed 5");
@@ -88,7 +92,7 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
 
 // Measured until three quarters of the training, and then as all others.
 TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
-    settings.validate = 1;
+    settings.push_back("validate=1");
     distwar_trainer *const t = open();
     distwar_train_validation first = {}, last = {};
     ASSERT_TRUE(distwar_trainer_validate(t, &first)) << distwar_train_error();
@@ -104,19 +108,22 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
 }
 
 TEST_F(Library, SaysWhatItRefuses) {
-    EXPECT_STREQ(distwar_train_term(0), "depth");
-    for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
     const float far[1][3] = {{0, NAN, 0}};
-    const std::string above = "the weight of depth must be above 0";
+    const std::string weight = "--depth-weight must be 1e-06..1000000, not '-1'";
+    const auto given = [&](const char *setting) { return [this, setting] { settings.push_back(setting); }; };
     const std::pair<std::function<void()>, std::string> cases[] = {
-        {[&] { settings.weights[0] = -1; }, above},
-        {[&] { settings.weights[0] = double(INFINITY); }, above},
-        {[&] { settings.weights[0] = double(NAN); }, above},
-        {[&] { settings.validate = 3; }, "more than half"},
-        {[&] { settings.validate = -2; }, "out of range"},
-        {[&] { settings.density = "nonesuch"; }, "no density control 'nonesuch'"},
-        {[&] { settings.budget = 1; }, "--reproducible excludes --budget"},
-        {[&] { settings.budget = NAN; }, "out of range"},
+        {given("depth-weight=-1"), weight},
+        {given("depth-weight=inf"), "--depth-weight needs a finite number, not 'inf'"},
+        {given("validate=3"), "more than half"},
+        {given("validate=-2"), "--validate must be auto or at least 0, not '-2'"},
+        {given("density=nonesuch"),
+         "--density must be one of none, adaptive, mcmc, split, auto, not 'nonesuch'"},
+        {given("budget=1"), "--reproducible excludes --budget"},
+        {given("budget=nan"), "--budget needs a finite number, not 'nan'"},
+        {given("antialias=yes"), "antialias must be 0 or 1, not 'yes'"},
+        {given("background=1,2"), "1,2"},
+        {given("seed"), "there is no setting 'seed'"},
+        {given("see=3"), "there is no setting 'see=3'"},
         {[&] { views[2].camera.near_plane = 0; }, "some cameras have a near plane, others have none"},
         // What files may not hold: no pixels, mirrors, scales, skew, what is not finite.
         {[&] { views[2].camera.width = 0; }, "view 2 has no pixels"},
@@ -132,15 +139,16 @@ TEST_F(Library, SaysWhatItRefuses) {
         {[&] { data.points = far, data.point_count = 1; }, "point 0 is not finite"},
         {[&] { data.point_count = 0; }, "neither points nor Gaussians"},
         {[&] { data.view_count = 0; }, "no view"}};
-    const distwar_train_settings good = settings;
+    const std::vector<const char *> good = settings;
     const distwar_train_data whole = data;
     const distwar_train_view view = views[2];
     for (const auto &[change, text] : cases) {
         change();
-        EXPECT_EQ(distwar_trainer_open(&data, &settings), nullptr) << text;
+        EXPECT_EQ(try_open(), nullptr) << text;
         expect_error(text);
         settings = good, data = whole, views[2] = view;
     }
+    EXPECT_TRUE(distwar_train_check(nullptr));
     EXPECT_FALSE(distwar_trainer_step(nullptr));
     EXPECT_TRUE(distwar_trainer_is_over(nullptr));
     distwar_trainer_close(nullptr);

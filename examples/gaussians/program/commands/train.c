@@ -329,7 +329,8 @@ static bool open_pictures(rank_run *r, fault *why) {
 // The picture of a view, on all ranks.
 static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) {
     frame f = {0};
-    const bool done = state_render(&r->run->state, &r->shown, index, &f, why) && frame_picture(&f, out, why);
+    const bool done =
+        training_state_render(&r->run->state, &r->shown, index, &f, why) && frame_picture(&f, out, why);
     frame_close(&f);
     return done;
 }

@@ -56,7 +56,6 @@ typedef struct train_run {
     run_poses poses;             // how those of the training views changed
     train_depth depth;
     char *key, *default_key; // the checkpoint's settings
-    budget_recipe budget;
     training_settings settings;
     int64_t first_gaussians; // before the first step
     const training_way *way; // of several ranks; NULL: of one

@@ -279,8 +279,7 @@ static bool prepare(train_run *run, fault *why) {
         (run->random_start && !find_points(run, why))) // the settings depend on random_start
         return false;
     run->known.everywhere = run->random_start && !run->data.is_object;
-    run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};
-    run->settings = training_settings_start(&run->budget);
+    run->settings = training_settings_start(&o->recipe, &run->known);
     if (o->memory > 0) run->settings.teachers = 0;
     run->key = checkpoint_settings("--", run->table, run->usual);
     run->default_key = checkpoint_settings("--", run->usual, NULL);

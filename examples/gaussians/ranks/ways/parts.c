@@ -466,35 +466,12 @@ static int64_t packed_bytes(const parts *s) {
     return (s->absolute ? PACKED_WHOLE : PACKED) * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
-// Packs the moments of a part for the homes of its splats.
-static bool pack(parts *s, own_part *part, int64_t *begin) {
-    const int64_t packed = part->view.gaussians.count * packed_bytes(s);
-    moment_packing packing = {.fixed = s->fixed,
-                              .whole = s->absolute != NULL,
-                              .segments = s->count,
-                              .begin = part->at,
-                              .count = part->from,
-                              .records = s->fixed ? (const void *)part->sums : part->gradient.splat_grad,
-                              .packed_begin = begin};
-    size_t workspace;
-    GS_CHECK(parts_partition_bytes(part->view.gaussians.count, s->count, &workspace));
-    packing.workspace = reserve(s, &part->packing, workspace);
-    // Nine floats and a place fit where the splats were. Others need more.
-    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat)
-                       ? reserve(s, &part->packed_apart, (size_t)packed)
-                       : part->splats.memory;
-    packing.packed = part->packed;
-    if (!packing.workspace || !packing.packed) return false;
-    GS_CHECK(parts_pack(&packing, s->stream));
-    return true;
-}
-
 // The count of numbers that a rank tells of its k-th part: count + 1 places in the packed rows, and each row's pairs.
 static int told_numbers(const parts *s) {
     return s->count + 1 + tile_rows(s);
 }
 
-// The moments of the k-th part are packed, and their sizes are sent.
+// The moments of the k-th part are packed for the homes of its splats, and their sizes are sent.
 static bool pack_moments(parts *s, int k) {
     const int numbers = told_numbers(s);
     const size_t bytes = (size_t)numbers * sizeof(int64_t);
@@ -502,10 +479,29 @@ static bool pack_moments(parts *s, int k) {
     if (!told) return false;
     if (k >= s->own_count) {
         DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, s->stream));
-    } else {
-        if (!pack(s, &s->own[k], told)) return false;
-        GS_CHECK(parts_row_isects(&s->own[k].view, told + s->count + 1, s->stream));
+        return gather_numbers(s, told, numbers);
     }
+    own_part *const part = &s->own[k];
+    const int64_t splats = part->view.gaussians.count;
+    size_t workspace;
+    GS_CHECK(parts_partition_bytes(splats, s->count, &workspace));
+    // Nine floats and a place fit where the splats were. Others need more.
+    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat)
+                       ? reserve(s, &part->packed_apart, (size_t)(splats * packed_bytes(s)))
+                       : part->splats.memory;
+    const moment_packing packing = {.fixed = s->fixed,
+                                    .whole = s->absolute != NULL,
+                                    .segments = s->count,
+                                    .begin = part->at,
+                                    .count = part->from,
+                                    .records =
+                                        s->fixed ? (const void *)part->sums : part->gradient.splat_grad,
+                                    .packed = part->packed,
+                                    .packed_begin = told,
+                                    .workspace = reserve(s, &part->packing, workspace)};
+    if (!packing.workspace || !packing.packed) return false;
+    GS_CHECK(parts_pack(&packing, s->stream));
+    GS_CHECK(parts_row_isects(&part->view, told + s->count + 1, s->stream));
     return gather_numbers(s, told, numbers);
 }
 

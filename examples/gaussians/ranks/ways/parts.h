@@ -184,9 +184,7 @@ struct parts {
     bool only_images; // parts_render
     char *scratch;    // room for step_buffer
     size_t scratch_bytes;
-    // The step of training:
-    const step_views *of;
-    gs_view seen; // home
+    const step_views *of; // of training
 };
 
 int32_t tile_rows(const parts *s); // of an image of the batch

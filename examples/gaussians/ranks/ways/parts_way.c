@@ -106,29 +106,15 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     const size_t index = s->of->index[v];
     const target_view *view = s->of->view[v];
     // An upload waits for the device, without a look at the other ranks.
-    if (!view->pixels && !t->pictures->pictures[index].view.pixels && !ranks_wait(group, stream))
+    if (!view->pixels && !t->source.pictures->pictures[index].view.pixels && !ranks_wait(group, stream))
         return false;
-    if (!view->pixels) view = picture_cache_view(t->pictures, index);
+    if (!view->pixels) view = picture_cache_view(t->source.pictures, index);
     const gs_loss_image compared = {
         .images = {image->width, image->height, image->color, trainer_target(t, s->of, v, view), view->mask},
         .result = t->results[t->waiting + v].color,
         .color_gradient = image->d_color,
         .log_gain = s->of->exposure[v]};
     GS_CHECK(libgs_loss_rows(&compared, image->rows, compared.log_gain ? gain_rows_of(s, v) : NULL, NULL));
-    return true;
-}
-
-// Every rank has all gains and steps those of the batch alike.
-static bool step_gains(trainer *t, parts *s, int64_t row_values) {
-    // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
-    const ranks_reduction sum = {s->buffers.gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
-    float *const sums = device_buffer_reserve(&s->buffers.gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
-    if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
-    for (int32_t v = 0; v < s->of->count; v++) {
-        if (!s->of->exposure[v]) continue;
-        GS_CHECK(libgs_gain_sums(gain_rows_of(s, v), tile_rows(s), sums, NULL));
-        GS_CHECK(exposures_step(t, s->of, v, sums));
-    }
     return true;
 }
 
@@ -157,10 +143,18 @@ static bool parts_gradient(trainer *t, const step_views *of, const gs_view **vie
         DEVICE_CHECK(
             cudaMemsetAsync(device_buffer_reserve(&s->buffers.gain_rows, row_bytes), 0, row_bytes, NULL));
     trainer_weigh(t, of);
-    if (!parts_backward(s, &batch, &state->gradients, means) || (exposes && !step_gains(t, s, row_values)))
-        return false;
-    s->seen = s->home;
-    *view = &s->seen;
+    if (!parts_backward(s, &batch, &state->gradients, means)) return false;
+    // Every rank has all gains and steps those of the batch alike. Each row of tiles has its sums on one rank and zeros on the
+    // others, so that this is exact.
+    const ranks_reduction sum = {s->buffers.gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
+    float *const sums = device_buffer_reserve(&s->buffers.gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
+    if (exposes && !ranks_all_reduce(t->group, &sum, NULL)) return false;
+    for (int32_t v = 0; v < of->count; v++) {
+        if (!of->exposure[v]) continue;
+        GS_CHECK(libgs_gain_sums(gain_rows_of(s, v), tile_rows(s), sums, NULL));
+        GS_CHECK(exposures_step(t, of, v, sums));
+    }
+    *view = &s->home;
     *mean2d = means;
     return true;
 }

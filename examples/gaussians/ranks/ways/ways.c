@@ -38,8 +38,8 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
 // Each rank's gain sums and moments come to all ranks.
 static bool exchange(trainer *t, const step_views *of, float *gain_sums) {
     const whole *const w = t->state->kept;
-    gs_splat_grad *const moments = frame_moments(&t->one.f);
-    const int64_t view = t->one.f.all.gaussians.count * (int64_t)sizeof *moments;
+    gs_splat_grad *const moments = frame_moments(&t->rendered);
+    const int64_t view = t->rendered.all.gaussians.count * (int64_t)sizeof *moments;
     const int count = ranks_count(t->group), own = ranks_own(t->group);
     ranks_bytes of_rank[RANKS_MAX];
     for (int r = 0; r < count; r++) {
@@ -47,7 +47,8 @@ static bool exchange(trainer *t, const step_views *of, float *gain_sums) {
         of_rank[r] = (ranks_bytes){view * first, view * (first_view(t, of, r + 1) - first)};
     }
     for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD && of_rank[own].count == 0; s++)
-        stage_clock_mark(t->one.f.clock, s); // of a rank without a view: the clock reads all marks of a step
+        stage_clock_mark(t->rendered.clock,
+                         s); // of a rank without a view: the clock reads all marks of a step
     // Each view's sums are on one rank and zeros on the others, so that the sums are exact.
     const ranks_reduction sum = {gain_sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
     if (t->state->exposures > 0 && !ranks_all_reduce(t->group, &sum, NULL)) return false;
@@ -64,7 +65,7 @@ static bool exchange(trainer *t, const step_views *of, float *gain_sums) {
 static bool gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     const int rank = ranks_own(t->group);
     const int32_t first = first_view(t, of, rank);
-    t->one.watch = ((const whole *)t->state->kept)->watch;
+    t->watch = ((const whole *)t->state->kept)->watch;
     return frame_gradient_of(t, of, first, first_view(t, of, rank + 1) - first, exchange, view, mean2d);
 }
 
