@@ -102,11 +102,14 @@ class Launched : public ProgramTest {
         _exit(good ? 0 : 1);
     }
     // Those from before are forgotten.
-    void start_all(int count, bool await_work = false) {
+    void start_all(int count, bool awaits_work = false) {
         forget_hosts();
         for (int r = 0; r < count; r++) start(r, r, count, plan);
-        for (int r = 0; r < count && await_work; r++)
-            for (int k = 0; k < 3000 && !fs::exists(file("work", r)); k++) sleep_for(milliseconds(10));
+        if (awaits_work) await_work();
+    }
+    void await_work() const {
+        for (const auto &[number, pid] : hosts)
+            for (int k = 0; k < 3000 && !fs::exists(file("work", number)); k++) sleep_for(milliseconds(10));
     }
     void send_signal(int number, int signal) {
         kill(hosts[number], signal);
@@ -194,21 +197,19 @@ TEST_F(Launched, EndBySignalWhenOneDoesNotAnswer) {
     asked = 0;
     signal(SIGTERM, [](int number) { asked = number; });
     body = work_for_ever, plan.end = &asked, plan.timeout_s = 9;
-    start_all(3);
+    start_all(3, true);
     signal(SIGTERM, SIG_DFL);
-    await_work(3);
-    for (auto &[number, h] : hosts) kill(h.pid, SIGTERM);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    for (int r = 0; r < 3; r++) fs::remove(folder / ("work" + std::to_string(r)));
-    await_work(3); // they still work together
-    kill(hosts[2].pid, SIGSTOP);
-    began = std::chrono::steady_clock::now();
+    for (const auto &[number, pid] : hosts) send_signal(number, SIGTERM);
+    sleep_for(milliseconds(500));
+    for (const auto &[number, pid] : hosts) fs::remove(file("work", number));
+    await_work();
+    for (const auto &[number, pid] : hosts) EXPECT_TRUE(fs::exists(file("work", number))) << number;
+    send_signal(2, SIGSTOP);
     expect_that_others_end(2, ": "); // the first that has waited, and one that NCCL tells
-    EXPECT_LT(waited(), 8);
-    EXPECT_NE((told(0) + told(1)).find(": was asked to end by signal 15 while it waited for the others in "),
-              std::string::npos);
-    kill(hosts[2].pid, SIGCONT);
-    EXPECT_EQ(end_of(2), 1);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8));
+    EXPECT_CONTAINS(told(0) + told(1), ": was asked to end by signal 15 while it waited for the others in ");
+    send_signal(2, SIGCONT);
+    expect_end(2, 1, "");
 }
 
 // As cudaFree does behind a collective that a dead rank holds up.
