@@ -102,14 +102,14 @@ class Launched : public ProgramTest {
         _exit(good ? 0 : 1);
     }
     // Those from before are forgotten.
-    void start_all(int count, bool awaits_work = false) {
+    void start_all(int count) {
         forget_hosts();
         for (int r = 0; r < count; r++) start(r, r, count, plan);
-        if (awaits_work) await_work();
     }
-    void await_work() const {
-        for (const auto &[number, pid] : hosts)
-            for (int k = 0; k < 3000 && !fs::exists(file("work", number)); k++) sleep_for(milliseconds(10));
+    // Until all have begun to work.
+    void await_work(int count) const {
+        for (int r = 0; r < count; r++)
+            for (int k = 0; k < 3000 && !fs::exists(file("work", r)); k++) sleep_for(milliseconds(10));
     }
     void send_signal(int number, int signal) {
         kill(hosts[number], signal);
@@ -162,7 +162,8 @@ TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
     std::mt19937 random(5);
     for (int run = 0; run < 6; run++) {
         const int count = 2 + run % 3, rank = int(random() % unsigned(count));
-        start_all(count, true);
+        start_all(count);
+        await_work(count);
         sleep_for(std::chrono::microseconds(random() % 100000));
         send_signal(rank, SIGKILL);
         expect_end(rank, -SIGKILL, "");
@@ -182,7 +183,8 @@ TEST_F(Launched, EndWhenOneIsStopped) {
     body = work_for_ever;
     plan.timeout_s = 3;
     for (const int rank : {0, 2}) {
-        start_all(3, true);
+        start_all(3);
+        await_work(3);
         send_signal(rank, SIGSTOP);
         expect_that_others_end(rank, ": "); // the first that has waited ends, which the other is told by NCCL
         EXPECT_CONTAINS(told(0) + told(1) + told(2), ": has waited 3 s for the others in ");
@@ -197,12 +199,13 @@ TEST_F(Launched, EndBySignalWhenOneDoesNotAnswer) {
     asked = 0;
     signal(SIGTERM, [](int number) { asked = number; });
     body = work_for_ever, plan.end = &asked, plan.timeout_s = 9;
-    start_all(3, true);
+    start_all(3);
     signal(SIGTERM, SIG_DFL);
+    await_work(3);
     for (const auto &[number, pid] : hosts) send_signal(number, SIGTERM);
     sleep_for(milliseconds(500));
     for (const auto &[number, pid] : hosts) fs::remove(file("work", number));
-    await_work();
+    await_work(3);
     for (const auto &[number, pid] : hosts) EXPECT_TRUE(fs::exists(file("work", number))) << number;
     send_signal(2, SIGSTOP);
     expect_that_others_end(2, ": "); // the first that has waited, and one that NCCL tells
@@ -231,7 +234,8 @@ TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
 TEST_F(Launched, GoOnAfterAllWereStopped) {
     body = [](ranks *group, void *) { return work(group, 100); };
     plan.timeout_s = 3;
-    start_all(3, true);
+    start_all(3);
+    await_work(3);
     for (int r = 0; r < 3; r++) send_signal(r, SIGSTOP);
     sleep_for(milliseconds(3500));
     for (int r = 0; r < 3; r++) send_signal(r, SIGCONT);
