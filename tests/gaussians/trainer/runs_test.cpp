@@ -198,10 +198,10 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
     EXPECT_FALSE(place_is_possible(&fresh));
     // at, before, ended; length, progress, seconds
     const std::tuple<int64_t, int64_t, int64_t, double, double, double> bad[] = {
-        {640, 641, 0, 1000, 0.64, 3.2},  {640, -2, 0, 1000, 0.64, 3.2},   {640, 638, 0, NAN, 0.64, 3.2},
-        {640, 638, 0, 1000, NAN, 3.2},   {640, 638, 0, 1000, 1.1, 3.2},   {640, 638, 0, 1000, 0.64, -1},
-        {640, 638, 0, 1e300, 0.6, 3.2},  {640, 638, 0, 1000, 0.6, NAN},   {INT64_MAX, 638, 0, 1, 0.6, 1},
-        {640, 638, -1, 1000, 0.64, 3.2}, {640, 638, 601, 1000, 0.64, 3.2}};
+        {640, 641, 0, 1000, 0.64, 3.2},  {640, -2, 0, 1000, 0.64, 3.2},    {640, 638, 0, NAN, 0.64, 3.2},
+        {640, 638, 0, 1000, NAN, 3.2},   {640, 638, 0, 1000, 1.1, 3.2},    {640, 638, 0, 1000, 0.64, -1},
+        {640, 638, 0, 1e300, 0.6, 3.2},  {640, 638, 0, 1000, 0.6, NAN},    {INT64_MAX, 638, 0, 1, 0.6, 1},
+        {640, 638, -1, 1000, 0.64, 3.2}, {640, 638, 601, 1000, 0.64, 3.2}, {640, 638, 10, -1, 0.64, 3.2}};
     for (const auto &of : bad) {
         run_place place = good;
         std::tie(place.at, place.before, place.ended, place.length, place.progress, place.seconds) = of;

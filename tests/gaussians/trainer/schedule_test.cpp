@@ -615,6 +615,18 @@ TEST(Pace, FollowsTheTimeOfEqualSteps) {
     for (size_t i = 1000; i < 10000; i += 1000) EXPECT_NEAR(run.progress[i], double(i) / 10000, 0.006) << i;
 }
 
+// By its first 51 steps, 9 in a twentieth of the budget, or 2 in a quarter.
+TEST(Pace, IsKnownByTheFirstSteps) {
+    for (const auto &[share, least] : {std::pair{0.0, 51}, {0.05, 9}, {0.25, 2}}) {
+        pace p = {};
+        p.budget = 10;
+        for (int steps = 1; steps <= 51; steps++) {
+            pace_note(&p, 10 * share);
+            EXPECT_EQ(pace_is_known(&p), steps >= least) << steps;
+        }
+    }
+}
+
 TEST(Pace, EndsInTimeWhateverStepsTake) {
     expect_smooth(follow(10, [](int, double p) { return 0.001 * (1 + 4 * p); }), 10, 2e-3);
     expect_smooth(follow(10, [](int, double p) { return 0.005 * (1 - 0.9 * p); }), 10, 6e-3);
