@@ -66,13 +66,22 @@ static size_t draw_neighbour(const trainer *t, size_t index, random_stream *rand
     return found;
 }
 
-// Moves a camera by `part` of the way to another, unless they look in about opposite directions. The lens stays.
+// Moves a camera by `part` of the way to another. The lens stays.
 static void move_towards(gs_camera *camera, const gs_camera *other, double part) {
-    double from[3], to[3], center[3], r[9], cofactors[9];
+    double from[3], to[3], center[3], r[9];
     for (int i = 0; i < 9; i++)
         r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
-    if (!(determinant_and_cofactors(r, cofactors) > 0.1)) return;
-    nearest_rotation(r);
+    for (int row = 0; row < 2;
+         row++) { // made orthonormal (Gram and Schmidt), unless rows are nearly parallel
+        double *const at = r + 3 * row;
+        const double along = row > 0 ? dot(at, r) : 0;
+        for (int i = 0; i < 3; i++) at[i] -= along * r[i];
+        const double length = dot(at, at);
+        if (!(length > 0.1)) return;
+        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
+    }
+    for (int i = 0; i < 3; i++)
+        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
     camera_center(camera, from);
     camera_center(other, to);
     for (int i = 0; i < 3; i++) center[i] = (1 - part) * from[i] + part * to[i];
