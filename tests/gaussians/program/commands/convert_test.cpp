@@ -96,8 +96,35 @@ TEST_F(Convert, MergesCropsAndPrunes) {
     const host_scene six(at("a.ply")), pruned(at("c.ply"));
     EXPECT_EQ(pruned.count, 4);
     EXPECT_EQ(memcmp(pruned.mean, six.mean, 4 * 3 * sizeof(float)), 0);
+    // A row that is not finite is dropped.
+    std::string bytes = contents(at("a.ply"));
+    const float x = NAN;
+    memcpy(&bytes[bytes.find("end_header\n") + 11], &x, sizeof x);
+    std::ofstream(at("holed.ply"), std::ios::binary) << bytes;
+    convert("@holed.ply @c.ply");
+    EXPECT_EQ(host_scene(at("c.ply")).count, 5);
     write_six(at("aa.ply"), true);
     refuses({{"convert @a.ply @aa.ply @c.ply", 1, "aa.ply is antialiased and "}});
+}
+
+// Boxes and moves are of the data's coordinates, in doubles; the scene keeps what floats can hold.
+TEST_F(Convert, KeepsTheOffsetOfTheData) {
+    const auto offset_to = [&](const char *name, const std::string &offset) {
+        write_scene(at("near.ply"), 4, 5, 0, 0);
+        std::string bytes = contents(at("near.ply"));
+        bytes.insert(bytes.find("element"), "comment dsplat_offset " + offset + "\n");
+        std::ofstream(at(name), std::ios::binary) << bytes;
+    };
+    offset_to("far.ply", "500000,4000000.25,-100");
+    convert("@far.ply @cropped.ply --crop 500004,3999999,-101,500006,4000001,-99");
+    EXPECT_EQ(host_scene(at("cropped.ply")).count, 4);
+    EXPECT_CONTAINS(contents(at("cropped.ply")), "comment dsplat_offset 500000,4000000.25,-100\n");
+    convert("@far.ply @moved.ply --transform 0,-2,0,7,2,0,0,0.5,0,0,2,3"); // a quarter turn, twice as large
+    EXPECT_CONTAINS(contents(at("moved.ply")), "comment dsplat_offset -7999993.5,1000000.5,-197\n");
+    const host_scene moved(at("moved.ply"));
+    EXPECT_NEAR(moved.mean[1], 10, 1e-5);
+    offset_to("elsewhere.ply", "500000,4000000,-100");
+    refuses({{"convert @far.ply @elsewhere.ply @c.ply", 1, "coordinates of another offset than "}});
 }
 
 // Training writes any format, in pieces.
