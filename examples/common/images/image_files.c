@@ -341,9 +341,10 @@ static bool decode_pfm(input_file *file, void *to, fault *why) {
     char word[32], *after, space;
     int size[WORDS] = {0};
     double scale = 1;
-    for (int i = MAGIC; i < WORDS; i++) {
-        const int64_t at = (int64_t)ftello(file->stream) + 1; // behind one white space
-        if (fscanf(file->stream, "%31s", word) != 1)
+    int64_t end = 0; // of the words before
+    for (int i = MAGIC, length; i < WORDS; i++, end += length) {
+        const int64_t at = end + 1; // behind one white space
+        if (fscanf(file->stream, "%31s%n", word, &length) != 1)
             break; // the file ends: there is no white space to be read
         if (i == MAGIC && strcmp(word, "Pf") != 0)
             return fail(why, "%s: a PFM of colours (%s); it must be gray (Pf)", file->path, word);
