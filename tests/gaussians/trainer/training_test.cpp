@@ -272,7 +272,7 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunkAndAreTrainedOnFirst) {
             EXPECT_EQ(small[v].camera.translation[0], c.views[v].camera.translation[0]);
             owned<image, image_close> expected;
             EXPECT_DONE(image_downscale(&c.pictures[v], 2, &expected, &why));
-            const std::vector<uint8_t> got = downloaded(small[v].pixels, 3 * (pixels / 4));
+            const std::vector<uint8_t> got = downloaded(small[v].pixels, 3 * (width / 2) * (height / 2));
             EXPECT_EQ(std::memcmp(got.data(), expected.pixels, size_t(3 * expected.width * expected.height)),
                       0)
                 << v;
