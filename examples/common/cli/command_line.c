@@ -75,7 +75,7 @@ static bool set_number(const option_spec *option, const char *text, fault *why) 
     const bool whole = option->kind == OPTION_INT;
     char *end, range[80], least[32];
     snprintf(least, sizeof least, "%.17g", option->minimum);
-    if (option->automatic && strcmp(text, "auto") == 0) text = least;
+    if (option->automatic && strcmp(text, "auto") == 0) text = least; // which stands for it
     errno = 0;
     const int64_t integer = whole ? strtoll(text, &end, 10) : 0;
     const double value = whole ? (double)integer : strtod(text, &end);

@@ -113,7 +113,7 @@ bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out)
 // Copies the Gaussians as they are. out: arrays for `gaussians` Gaussians of `sh_degree` of distwar_train_progress; its
 // count and sh_degree say for how many there is room, and become those of the scene. Waits for the device.
 bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out);
-// The camera of a view as it is now: with refine_poses it moves.
+// The camera of a view as it is now: with refine-poses it moves.
 bool distwar_trainer_camera(distwar_trainer *t, size_t view, gs_camera *out);
 // Renders a picture of the scene as it is. rgb: [height][width][3]. Waits for the device.
 bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_t *rgb);

@@ -312,7 +312,7 @@ typedef struct training_settings {
 } training_settings;
 
 // The table of what is chosen, by the groups of `dsplat train --help`; density_options_list adds the rest. Rows make its options, the
-// ranges of distwar_train_settings and the keys of checkpoints.
+// settings of libdistwar_train and the keys of checkpoints.
 #define QUALITY_OPTIONS(settings)                                                                            \
     OPTION("iterations", &(settings)->iterations, .maximum = 10000000, .free_on_resume = true,               \
            .automatic = true, .group = "quality and time",                                                   \
