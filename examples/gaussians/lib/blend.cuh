@@ -261,10 +261,13 @@ __device__ __forceinline__ float dot(const float *a, const channel_values<Channe
     return sum;
 }
 
-// Pixel i of an image of planes, [GS_CHANNELS][plane].
-__device__ __forceinline__ color3 pixel_of(const float *image, int64_t plane, int64_t i) {
-    color3 out;
-    for_channels([&](int c) { out.at[c] = image[i + c * plane]; });
+// The channels of a pass at pixel i of an image of planes, [used][plane]; 0 beyond `used`.
+template <int Channels = GS_CHANNELS>
+__device__ __forceinline__ channel_values<Channels> pixel_of(const float *image, int64_t plane, int64_t i,
+                                                             int used = GS_CHANNELS) {
+    channel_values<Channels> out;
+    for_channels<Channels>(
+        [&](int c) { out.at[c] = Channels == GS_CHANNELS || c < used ? image[i + c * plane] : 0; });
     return out;
 }
 
@@ -389,19 +392,6 @@ __device__ __forceinline__ const float *color_of(const tile_splat &splat, const 
         return splat.color;
     else
         return batch.color[j];
-}
-
-// The channels of a pass at pixel i of an image of planes, [used][plane]; 0 beyond `used`.
-template <int Channels>
-__device__ __forceinline__ channel_values<Channels> pixel_of(const float *image, int64_t plane, int64_t i,
-                                                             int used) {
-    if constexpr (Channels == GS_CHANNELS) {
-        return pixel_of(image, plane, i);
-    } else {
-        channel_values<Channels> out;
-        for_channels<Channels>([&](int c) { out.at[c] = c < used ? image[i + c * plane] : 0; });
-        return out;
-    }
 }
 
 // Where the sums of a pass lie. T: float, or the integers of the strategy fixed.

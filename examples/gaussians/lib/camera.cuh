@@ -91,7 +91,7 @@ __host__ __device__ inline ratio_limits ratio_limits_of(const gs_camera &camera)
     return limits;
 }
 
-// `type` is what kernels of a model keep of a mean.
+// `type` is what kernels of a model keep of a mean, with the functions of camera_point.
 template <int model, typename Denominator>
 struct point_of_model;
 template <int model, typename Denominator>
@@ -135,63 +135,52 @@ struct camera_point {
         }
         return p;
     }
+    // Coordinate k of the mean in pixels.
+    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+        return fmaf(focal_length(camera, k), at[k] / depth, image_center(camera, k));
+    }
+    // (J v)_k for a direction v in camera space.
+    __device__ __forceinline__ float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
+        return focal_length(camera, k) / depth * (v[k] - ratio[k] * v[2]);
+    }
+    // out += J^T (d in row k)
+    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, int k, float d,
+                                                            float out[3]) const {
+        const float diagonal = focal_length(camera, k) / depth;
+        out[k] += diagonal * d;
+        out[2] += -diagonal * ratio[k] * d;
+    }
+    // Adjoint of projected_mean and of J, for coordinate k. d_mean2d: gradient by the mean in pixels; d_row: by
+    // row k of J. Adds the gradient by the point in camera space.
+    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k,
+                                                           const float d_row[3], float d_mean2d,
+                                                           float d_point[3]) const {
+        const float diagonal = focal_length(camera, k) / depth;
+        const float d_ratio = d_row[2] * diagonal; // negative
+        d_point[2] -= (d_row[k] * diagonal - d_ratio * ratio[k]) / depth;
+        if (!clamped[k]) {
+            d_point[k] -= d_ratio / depth;
+            d_point[2] += d_ratio * ratio[k] / depth;
+        }
+        d_point[k] += d_mean2d * diagonal;
+        d_point[2] -= d_mean2d * diagonal * (at[k] / depth);
+    }
+    // The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A
+    // clamped ratio is a bound over the focal length: J then depends on the principal point, not on the focal
+    // length.
+    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3],
+                                                       float d_mean2d, float *d_focal,
+                                                       float *d_center) const {
+        const float d_last = d_row[2] / depth;
+        *d_focal = d_mean2d * (at[k] / depth) + d_row[k] / depth - (clamped[k] ? 0 : d_last * ratio[k]);
+        *d_center = d_mean2d + (clamped[k] ? d_last : 0);
+    }
 };
 
 template <typename Denominator>
 struct point_of_model<GS_PINHOLE, Denominator> {
     using type = camera_point<Denominator>;
 };
-
-// Coordinate k of the mean in pixels.
-__device__ inline float projected_mean(const gs_camera &camera, const camera_point<divisor> &p, int k) {
-    return fmaf(focal_length(camera, k), p.at[k] / p.depth, image_center(camera, k));
-}
-
-// (J v)_k for a direction v in camera space.
-template <typename Denominator>
-__device__ __forceinline__ float jacobian_times(const gs_camera &camera, const camera_point<Denominator> &p,
-                                                int k, const float v[3]) {
-    return focal_length(camera, k) / p.depth * (v[k] - p.ratio[k] * v[2]);
-}
-
-// out += J^T (d in row k)
-template <typename Denominator>
-__device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera,
-                                                        const camera_point<Denominator> &p, int k, float d,
-                                                        float out[3]) {
-    const float diagonal = focal_length(camera, k) / p.depth;
-    out[k] += diagonal * d;
-    out[2] += -diagonal * p.ratio[k] * d;
-}
-
-// Adjoint of projected_mean and of J, for coordinate k. d_mean2d: gradient by the mean in pixels; d_row: by
-// row k of J. Adds the gradient by the point in camera space.
-template <typename Denominator>
-__device__ __forceinline__ void
-add_projection_adjoint(const gs_camera &camera, const camera_point<Denominator> &p, int k,
-                       const float d_row[3], float d_mean2d, float d_point[3]) {
-    const float diagonal = focal_length(camera, k) / p.depth;
-    const float d_ratio = d_row[2] * diagonal; // negative
-    d_point[2] -= (d_row[k] * diagonal - d_ratio * p.ratio[k]) / p.depth;
-    if (!p.clamped[k]) {
-        d_point[k] -= d_ratio / p.depth;
-        d_point[2] += d_ratio * p.ratio[k] / p.depth;
-    }
-    d_point[k] += d_mean2d * diagonal;
-    d_point[2] -= d_mean2d * diagonal * (p.at[k] / p.depth);
-}
-
-// The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A
-// clamped ratio is a bound over the focal length: J then depends on the principal point, not on the focal
-// length.
-template <typename Denominator>
-__device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, const camera_point<Denominator> &p,
-                                                   int k, const float d_row[3], float d_mean2d,
-                                                   float *d_focal, float *d_center) {
-    const float d_last = d_row[2] / p.depth;
-    *d_focal = d_mean2d * (p.at[k] / p.depth) + d_row[k] / p.depth - (p.clamped[k] ? 0 : d_last * p.ratio[k]);
-    *d_center = d_mean2d + (p.clamped[k] ? d_last : 0);
-}
 
 // ---- fisheye (Kannala and Brandt 2006) ----
 
@@ -253,6 +242,57 @@ struct fisheye_point {
         p.jacobian[1][2] = camera.fy * (along * e1);
         return p;
     }
+    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+        return fmaf(focal_length(camera, k), curve.value_over_angle * angle * outward[k],
+                    image_center(camera, k));
+    }
+    __device__ __forceinline__ float jacobian_times(const gs_camera &, int k, const float v[3]) const {
+        return dot(jacobian[k], v);
+    }
+    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &, int k, float d,
+                                                            float out[3]) const {
+        for (int i = 0; i < 3; i++) out[i] += jacobian[k][i] * d;
+    }
+    // (sin(2 theta) / (2 theta) - 1) / theta^2
+    __device__ __forceinline__ float sine_defect() const {
+        const float w = angle * angle;
+        if (w < 0.25f) // of the next term 7e-10
+            return fmaf(
+                w, fmaf(w, fmaf(w, fmaf(w, -2.5652114e-5f, 7.0546737e-4f), -1.26984127e-2f), 1.33333333e-1f),
+                -6.66666667e-1f);
+        return (sine * cosine / angle - 1) / w;
+    }
+    // The change of row k of J as the point moves by v. The matrix, of second derivatives, is symmetric: it takes
+    // a gradient by row k to the gradient by the point as well. docs/developers/math.md, section 4.
+    __device__ __forceinline__ void second_derivative_times(const gs_camera &camera, int k, const float v[3],
+                                                            float out[3]) const {
+        const float *const e = outward;
+        const float slope = curve.slope, ratio = angle_over_sine;
+        const float a = ratio * ratio * ratio * (slope * sine_defect() + curve.excess);
+        const float a_z = 2 * slope - curve.bend_over_angle * ratio * cosine;
+        const float b_z = curve.bend_over_angle * angle * sine + 2 * slope * cosine;
+        const float focal = focal_length(camera, k) * (inv_distance * inv_distance);
+        const float along = e[0] * v[0] + e[1] * v[1], x_v = sine * along, x_k = sine * e[k];
+        const float radial = sine * a_z * v[2] - (3 * a + cosine * a_z) * along;
+        for (int j = 0; j < 2; j++)
+            out[j] = focal * (a * sine * e[j] * v[k] + x_k * (a * v[j] + e[j] * radial));
+        out[k] += focal * (a * x_v - slope * v[2]);
+        out[2] = focal * (x_k * (a_z * x_v + b_z * v[2]) - slope * v[k]);
+    }
+    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k,
+                                                           const float d_row[3], float d_mean2d,
+                                                           float d_point[3]) const {
+        float d_from_row[3];
+        second_derivative_times(camera, k, d_row, d_from_row);
+        for (int i = 0; i < 3; i++) d_point[i] += d_from_row[i] + jacobian[k][i] * d_mean2d;
+    }
+    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &camera, int k, const float d_row[3],
+                                                       float d_mean2d, float *d_focal,
+                                                       float *d_center) const {
+        *d_focal = d_mean2d * (curve.value_over_angle * angle * outward[k]) +
+                   dot(jacobian[k], d_row) / focal_length(camera, k);
+        *d_center = d_mean2d;
+    }
 };
 
 template <typename Denominator>
@@ -267,69 +307,9 @@ __device__ __forceinline__ float splat_depth(const fisheye_point &p) {
 __device__ __forceinline__ void add_depth_adjoint(const fisheye_point &p, float d_depth, float d_point[3]) {
     for (int k = 0; k < 3; k++) d_point[k] += d_depth * p.at[k] * p.inv_distance;
 }
-
 __device__ __forceinline__ bool is_in_front(const gs_camera &camera, const fisheye_point &p,
                                             float angle_limit) {
     return p.distance > camera.near_plane && p.distance <= FLT_MAX && p.angle <= angle_limit;
-}
-
-__device__ __forceinline__ float projected_mean(const gs_camera &camera, const fisheye_point &p, int k) {
-    return fmaf(focal_length(camera, k), p.curve.value_over_angle * p.angle * p.outward[k],
-                image_center(camera, k));
-}
-
-__device__ __forceinline__ float jacobian_times(const gs_camera &, const fisheye_point &p, int k,
-                                                const float v[3]) {
-    return dot(p.jacobian[k], v);
-}
-
-__device__ __forceinline__ void add_jacobian_transposed(const gs_camera &, const fisheye_point &p, int k,
-                                                        float d, float out[3]) {
-    for (int i = 0; i < 3; i++) out[i] += p.jacobian[k][i] * d;
-}
-
-// (sin(2 theta) / (2 theta) - 1) / theta^2
-__device__ __forceinline__ float sine_defect(const fisheye_point &p) {
-    const float w = p.angle * p.angle;
-    if (w < 0.25f) // of the next term 7e-10
-        return fmaf(w,
-                    fmaf(w, fmaf(w, fmaf(w, -2.5652114e-5f, 7.0546737e-4f), -1.26984127e-2f), 1.33333333e-1f),
-                    -6.66666667e-1f);
-    return (p.sine * p.cosine / p.angle - 1) / w;
-}
-
-// The change of row k of J as the point moves by v. The matrix, of second derivatives, is symmetric: it takes
-// a gradient by row k to the gradient by the point as well. docs/developers/math.md, section 4.
-__device__ __forceinline__ void second_derivative_times(const gs_camera &camera, const fisheye_point &p,
-                                                        int k, const float v[3], float out[3]) {
-    const float *const e = p.outward;
-    const float slope = p.curve.slope, ratio = p.angle_over_sine;
-    const float a = ratio * ratio * ratio * (slope * sine_defect(p) + p.curve.excess);
-    const float a_z = 2 * slope - p.curve.bend_over_angle * ratio * p.cosine;
-    const float b_z = p.curve.bend_over_angle * p.angle * p.sine + 2 * slope * p.cosine;
-    const float focal = focal_length(camera, k) * (p.inv_distance * p.inv_distance);
-    const float along = e[0] * v[0] + e[1] * v[1], x_v = p.sine * along, x_k = p.sine * e[k];
-    const float outward = p.sine * a_z * v[2] - (3 * a + p.cosine * a_z) * along;
-    for (int j = 0; j < 2; j++)
-        out[j] = focal * (a * p.sine * e[j] * v[k] + x_k * (a * v[j] + e[j] * outward));
-    out[k] += focal * (a * x_v - slope * v[2]);
-    out[2] = focal * (x_k * (a_z * x_v + b_z * v[2]) - slope * v[k]);
-}
-
-__device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, const fisheye_point &p, int k,
-                                                       const float d_row[3], float d_mean2d,
-                                                       float d_point[3]) {
-    float d_from_row[3];
-    second_derivative_times(camera, p, k, d_row, d_from_row);
-    for (int i = 0; i < 3; i++) d_point[i] += d_from_row[i] + p.jacobian[k][i] * d_mean2d;
-}
-
-__device__ __forceinline__ void intrinsics_adjoint(const gs_camera &camera, const fisheye_point &p, int k,
-                                                   const float d_row[3], float d_mean2d, float *d_focal,
-                                                   float *d_center) {
-    *d_focal = d_mean2d * (p.curve.value_over_angle * p.angle * p.outward[k]) +
-               dot(p.jacobian[k], d_row) / focal_length(camera, k);
-    *d_center = d_mean2d;
 }
 
 // ---- orthographic: a mean appears at x = fx X + cx, y = fy Y + cy, whatever its depth; J is constant ----
@@ -344,38 +324,32 @@ struct ortho_point {
         for (int row = 0; row < 3; row++) p.at[row] = camera_space(camera, mean, row);
         return p;
     }
+    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+        return fmaf(focal_length(camera, k), at[k], image_center(camera, k));
+    }
+    __device__ __forceinline__ float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
+        return focal_length(camera, k) * v[k];
+    }
+    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, int k, float d,
+                                                            float out[3]) const {
+        out[k] += focal_length(camera, k) * d;
+    }
+    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k, const float[3],
+                                                           float d_mean2d, float d_point[3]) const {
+        d_point[k] += focal_length(camera, k) * d_mean2d;
+    }
+    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3],
+                                                       float d_mean2d, float *d_focal,
+                                                       float *d_center) const {
+        *d_focal = d_mean2d * at[k] + d_row[k];
+        *d_center = d_mean2d;
+    }
 };
 
 template <typename Denominator>
 struct point_of_model<GS_ORTHO, Denominator> {
     using type = ortho_point;
 };
-
-__device__ __forceinline__ float projected_mean(const gs_camera &camera, const ortho_point &p, int k) {
-    return fmaf(focal_length(camera, k), p.at[k], image_center(camera, k));
-}
-
-__device__ __forceinline__ float jacobian_times(const gs_camera &camera, const ortho_point &, int k,
-                                                const float v[3]) {
-    return focal_length(camera, k) * v[k];
-}
-
-__device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, const ortho_point &, int k,
-                                                        float d, float out[3]) {
-    out[k] += focal_length(camera, k) * d;
-}
-
-__device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, const ortho_point &, int k,
-                                                       const float[3], float d_mean2d, float d_point[3]) {
-    d_point[k] += focal_length(camera, k) * d_mean2d;
-}
-
-__device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, const ortho_point &p, int k,
-                                                   const float d_row[3], float d_mean2d, float *d_focal,
-                                                   float *d_center) {
-    *d_focal = d_mean2d * p.at[k] + d_row[k];
-    *d_center = d_mean2d;
-}
 
 // ---- all models ----
 
@@ -397,7 +371,7 @@ __device__ __forceinline__ void screen_map(const gs_camera &camera, const Point 
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
             const float column[3] = {r[c], r[3 + c], r[6 + c]};
-            out[k][c] = jacobian_times(camera, p, k, column);
+            out[k][c] = p.jacobian_times(camera, k, column);
         }
 }
 

@@ -44,12 +44,12 @@ __device__ __forceinline__ camera_terms<true> camera_terms_of(const gs_camera &c
     for (int r = 0; r < 3; r++) terms.value[TERM_POINT + r] = d_point[r];
     for (int c = 0; c < 3; c++) {
         float column[3] = {d_point[0] * p.at[c], d_point[1] * p.at[c], d_point[2] * p.at[c]};
-        for (int k = 0; k < 2; k++) add_jacobian_transposed(camera, p, k, d_j[k][c], column);
+        for (int k = 0; k < 2; k++) p.add_jacobian_transposed(camera, k, d_j[k][c], column);
         for (int r = 0; r < 3; r++) terms.value[TERM_TURN + 3 * r + c] = column[r];
     }
     for (int k = 0; k < 2; k++)
-        intrinsics_adjoint(camera, p, k, d_j[k], d_mean2d[k], &terms.value[TERM_FOCAL + k],
-                           &terms.value[TERM_PRINCIPAL + k]);
+        p.intrinsics_adjoint(camera, k, d_j[k], d_mean2d[k], &terms.value[TERM_FOCAL + k],
+                             &terms.value[TERM_PRINCIPAL + k]);
     return terms;
 }
 

@@ -126,7 +126,7 @@ __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, con
                 s.scale[j] * fmaf(r[3 * row], s.rotation[0][j],
                                   fmaf(r[3 * row + 1], s.rotation[1][j], r[3 * row + 2] * s.rotation[2][j]));
     for (int k = 0; k < 2; k++)
-        for (int j = 0; j < 3; j++) a.map[k][j] = jacobian_times(camera, p, k, a.axis[j]);
+        for (int j = 0; j < 3; j++) a.map[k][j] = p.jacobian_times(camera, k, a.axis[j]);
     return a;
 }
 
@@ -138,7 +138,7 @@ __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, con
     for (int j = 0; j < 3; j++) {
         const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
         for (int row = 0; row < 3; row++) a.axis[j][row] = to_camera(camera, axis, row);
-        for (int k = 0; k < 2; k++) a.map[k][j] = jacobian_times(camera, p, k, a.axis[j]);
+        for (int k = 0; k < 2; k++) a.map[k][j] = p.jacobian_times(camera, k, a.axis[j]);
     }
     return a;
 }
@@ -154,7 +154,7 @@ __device__ __forceinline__ void add_image_axes_adjoint(const gs_camera &camera, 
                 d_map[k][0] * a.axis[0][row] + d_map[k][1] * a.axis[1][row] + d_map[k][2] * a.axis[2][row];
     for (int j = 0; j < 3; j++) {
         float d_axis[3] = {};
-        for (int k = 0; k < 2; k++) add_jacobian_transposed(camera, p, k, d_map[k][j], d_axis);
+        for (int k = 0; k < 2; k++) p.add_jacobian_transposed(camera, k, d_map[k][j], d_axis);
         for (int row = 0; row < 3; row++) d_axes[row][j] += to_world(camera, d_axis, row);
     }
 }

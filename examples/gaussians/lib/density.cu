@@ -132,8 +132,8 @@ bool valid(const gs_density_rules *r) {
 }
 
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
-gs_status place_rows(const uint8_t *action, const sorted_rows &a, int64_t count, int64_t *total,
-                     gs_stream stream) {
+gs_status number_rows(const uint8_t *action, const counted_rows &a, int64_t count, int64_t *total,
+                      gs_stream stream) {
     GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, action, count, a.before));
     GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(cudaMemcpyAsync(total, a.before + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
@@ -301,9 +301,9 @@ gs_status placed(const char *function, gs_context *context, context_buffer which
     return place(&layout);
 }
 
-gs_status placed(const char *function, gs_context *context, int64_t count, sorted_rows *out) {
+gs_status placed(const char *function, gs_context *context, int64_t count, bool sorts, counted_rows *out) {
     return placed(function, context, CONTEXT_SCRATCH,
-                  [=](block_layout *layout) { return place_sorted_rows(layout, count, out); });
+                  [=](block_layout *layout) { return place_rows(layout, count, sorts, out); });
 }
 
 } // namespace
@@ -331,16 +331,16 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     GS_REQUIRE(count == 0 || density, "density must be given");
     uint8_t *action;
     uint32_t *source;
-    sorted_rows a;
+    counted_rows a;
     GS_TRY(placed(__func__, context, CONTEXT_PLAN, [&](block_layout *layout) {
         layout_add(layout, size_t(count), &action);
         layout_add(layout, 2 * size_t(count), &source);
-        return place_sorted_rows(layout, count, &a);
+        return place_rows(layout, count, true, &a);
     }));
     const float2 *sums = reinterpret_cast<const float2 *>(density);
     int64_t total;
     GS_CUDA(launch_for(stream, count, density_block, choose_kernel, *gaussians, sums, *rules, action));
-    GS_TRY(place_rows(action, a, count, &total, stream));
+    GS_TRY(number_rows(action, a, count, &total, stream));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
@@ -349,7 +349,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
         GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.order.keys[selected],
                            a.order.values[selected], first, action));
-        GS_TRY(place_rows(action, a, count, &total, stream));
+        GS_TRY(number_rows(action, a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
     GS_CUDA(launch_for(stream, count, density_block, source_kernel, action, a.before, count, source));
@@ -397,10 +397,10 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
                "least_opacity must be in 0..1, exclusive of 1");
     const gs_arrays g = gs_arrays_of(gaussians), first = gs_arrays_of(first_moment),
                     second = gs_arrays_of(second_moment);
+    counted_rows a;
+    GS_TRY(placed(__func__, context, count, rules->density != nullptr, &a));
     if (rules->density) {
-        sorted_rows a;
         int selected;
-        GS_TRY(placed(__func__, context, count, &a));
         GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
                            a.order.keys[0], a.order.values[0]));
         GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
@@ -410,19 +410,16 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
         return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians, first, second,
                                     *rules, a.source));
     }
-    relocation_arrays a;
-    GS_TRY(placed(__func__, context, CONTEXT_SCRATCH, [&](block_layout *layout) {
-        return place_arrays(layout->memory, count, &a, &layout->bytes);
-    }));
+    uint32_t *const sharing = a.order.keys[0];
     GS_CUDA(
-        launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.weights, a.sharing));
-    GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.weights, rules->seed,
-                       rules->iteration, a.source, a.sharing));
-    GS_CUDA(launch_for(stream, count, density_block, share_kernel, *gaussians, first, second, a.sharing,
+        launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.before, sharing));
+    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.before, rules->seed,
+                       rules->iteration, a.source, sharing));
+    GS_CUDA(launch_for(stream, count, density_block, share_kernel, *gaussians, first, second, sharing,
                        rules->least_opacity));
     return GS_STATUS(launch_for(stream, count, density_block, follow_kernel, g, count, existing, first,
-                                second, a.weights, a.source));
+                                second, a.before, a.source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
@@ -457,9 +454,9 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
     const int64_t count = gaussians->count;
     GS_REQUIRE(count == 0 || score, "score must be given");
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
-    sorted_rows a;
-    GS_TRY(placed(__func__, context, count, &a));
+    counted_rows a;
     int selected;
+    GS_TRY(placed(__func__, context, count, true, &a));
     GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
                        a.order.values[0]));
     GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));

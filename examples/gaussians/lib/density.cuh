@@ -65,48 +65,48 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
     rotation_matrix(unit, out);
 }
 
-// Sets row i of a moment of Adam to 0.
-__device__ inline void clear_moment(const gs_arrays &moment, int64_t i) {
+// Row i of each array: its value k becomes value(array, k).
+template <typename Value>
+__device__ __forceinline__ void set_row(const gs_arrays &g, int64_t i, const Value &value) {
 #pragma unroll 1
     for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < moment.width[a]; k++) moment.of[a][i * moment.width[a] + k] = 0;
+        for (int k = 0; k < g.width[a]; k++) g.of[a][i * g.width[a] + k] = value(a, k);
+}
+
+// Sets row i of a moment of Adam to 0.
+__device__ inline void clear_moment(const gs_arrays &moment, int64_t i) {
+    set_row(moment, i, [](int, int) { return 0.0f; });
 }
 
 // Row i of the parameters becomes a Gaussian that is never seen.
 __device__ inline void make_dead(const gs_arrays &parameters, int64_t i) {
     const float first[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array; others are 0
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < parameters.width[a]; k++)
-            parameters.of[a][i * parameters.width[a] + k] = k == 0 ? first[a] : 0;
+    set_row(parameters, i, [&](int a, int k) { return k == 0 ? first[a] : 0; });
 }
 
-__device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64_t to) {
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < parameters.width[a]; k++)
-            parameters.of[a][to * parameters.width[a] + k] = parameters.of[a][from * parameters.width[a] + k];
+__device__ inline void copy_row(const gs_arrays &g, int64_t from, int64_t to) {
+    set_row(g, to, [&](int a, int k) { return g.of[a][from * g.width[a] + k]; });
 }
 
-// The arrays that count rows and sort them.
-struct sorted_rows {
-    int64_t *before;   // of each row and of the end: a count, then the sum of those before
+// The arrays that count rows and sort them, or of gs_refill by relocation, which sorts none.
+struct counted_rows {
+    int64_t *before;   // of each row and of the end: a count or a weight, then the sum of those before
     uint32_t *source;  // of each row: the row that it comes from
-    sort_arrays order; // values: rows
+    sort_arrays order; // values: rows. Of relocation keys[0] alone: how many share each row's place
     void *scratch;
     size_t scratch_bytes;
 };
 
-inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_rows *out) {
+inline gs_status place_rows(block_layout *layout, int64_t count, bool sorts, counted_rows *out) {
+    const size_t rows = size_t(count), sorted = sorts ? rows : 0;
     size_t scan = 0, sort = 0;
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
-    GS_CUDA(sort_pairs_bytes(count, &sort));
-    layout_add(layout, size_t(count) + 1, &out->before);
-    layout_add(layout, size_t(count), &out->source);
-    for (int i = 0; i < 2; i++) {
-        layout_add(layout, size_t(count), &out->order.keys[i]);
-        layout_add(layout, size_t(count), &out->order.values[i]);
-    }
+    if (sorts) GS_CUDA(sort_pairs_bytes(count, &sort));
+    layout_add(layout, rows + 1, &out->before);
+    layout_add(layout, rows, &out->source);
+    layout_add(layout, rows, &out->order.keys[0]);
+    layout_add(layout, sorted, &out->order.keys[1]);
+    for (uint32_t *&values : out->order.values) layout_add(layout, sorted, &values);
     out->scratch_bytes = scan > sort ? scan : sort;
     out->scratch = layout_add(layout, out->scratch_bytes);
     return GS_OK;
@@ -127,10 +127,7 @@ __device__ inline int64_t row_at(const int64_t *before, int64_t count, int64_t a
     int64_t low = 0, high = count; // before[low] <= at < before[high]
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (before[middle] <= at)
-            low = middle;
-        else
-            high = middle;
+        (before[middle] <= at ? low : high) = middle;
     }
     return low;
 }
@@ -176,26 +173,6 @@ static __global__ void __launch_bounds__(density_block)
     random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
     source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
     atomicAdd(&sharing[source[i]], 1u);
-}
-
-// The arrays of gs_refill by relocation.
-struct relocation_arrays {
-    int64_t *weights; // then their prefix sums
-    uint32_t *source, *sharing;
-    void *scratch;
-    size_t scratch_bytes;
-};
-
-// Places them in `memory` (NULL: nowhere). *bytes: theirs.
-inline gs_status place_arrays(void *memory, int64_t count, relocation_arrays *out, size_t *bytes) {
-    GS_CUDA(scan_exclusive_bytes(count + 1, &out->scratch_bytes));
-    block_layout layout = {static_cast<char *>(memory), 0};
-    layout_add(&layout, size_t(count) + 1, &out->weights);
-    layout_add(&layout, size_t(count), &out->source);
-    layout_add(&layout, size_t(count), &out->sharing);
-    out->scratch = layout_add(&layout, out->scratch_bytes);
-    *bytes = layout.bytes;
-    return GS_OK;
 }
 
 // ---- splits ----

@@ -55,8 +55,8 @@ const char *gs_backend(void); // "cuda" or "simt"
 
 // Where a context takes memory from. Both may be called by any call that takes the context.
 typedef struct gs_allocator {
-    void *(*allocate)(void *user, size_t bytes,
-                      gs_stream stream);                         // aligned to 256 bytes; NULL: there is none
+    // Aligned to 256 bytes; NULL: there is none.
+    void *(*allocate)(void *user, size_t bytes, gs_stream stream);
     void (*release)(void *user, void *memory, gs_stream stream); // work that is queued may still use it
     void *user;
 } gs_allocator;
@@ -167,9 +167,8 @@ typedef struct gs_splat_grad {
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
     float depth;                            // d loss / d depth
-    float abs_x,
-        abs_y; // |h e0| and |h n e|, n = (w1, w2) / |(w1, w2)|: times 2 ln 2 w0 and 2 ln 2 |(w1, w2)|
-               // they are the sums of |d loss / d mean| over the pixels
+    // |h e0| and |h n e|, n = (w1, w2) / |(w1, w2)|: times 2 ln 2 w0 and 2 ln 2 |(w1, w2)| the sums of |d loss / d mean|
+    float abs_x, abs_y;
 } gs_splat_grad;
 
 enum {
@@ -250,8 +249,7 @@ typedef struct gs_view {
     int32_t inverse_depth;
     gs_view_memory memory; // belongs to this view, not to copies of it
     gs_splat *splats;      // [count], written by gs_project; NULL: gs_forward places it in memory
-    gs_image
-        image; // written by gs_render; gs_bin places those of the first three arrays that are NULL in memory
+    gs_image image; // written by gs_render; gs_bin places in memory what of its first three arrays is NULL
     gs_tile_ranges ranges; // written by gs_bin
     int64_t isects_needed; // written by gs_settle: entries that the lists have or would need
 } gs_view;
@@ -431,11 +429,11 @@ typedef struct gs_loss_image {
     // A correction for exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES];
     // NULL: color as it is.
     const float *log_gain;
-    float *
-        gain_sums; // with color_gradient: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, of its magnitude
-    // A rendered depth and the one that it should equal, of one form, [height][width]. images.mask counts here too.
-    const float *depth,
-        *depth_target;     // a target of NaN: unknown, the pixel does not count; NULL: no loss of depth
+    // With color_gradient: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, of its magnitude.
+    float *gain_sums;
+    // A rendered depth and the one that it should equal, of one form, [height][width]. images.mask counts here too, and a
+    // target of NaN is unknown: the pixel does not count. depth_target NULL: no loss of depth.
+    const float *depth, *depth_target;
     double *depth_result;  // [1]: mean |depth - target| of the pixels that count, 0 if none does
     float *depth_gradient; // as gs_gradient.depth: depth_weight d depth_result / d depth; NULL: not computed
     float depth_weight;    // finite

@@ -73,13 +73,6 @@ struct loss_images {
     __host__ __device__ int64_t values() const { return planes * plane; }
 };
 
-// The image of the block's plane, and the channel in it.
-struct loss_place {
-    int image, channel;
-
-    __device__ explicit loss_place(int planes) : image(blockIdx.z / planes), channel(blockIdx.z % planes) {}
-};
-
 // Sums of |c - c*|, of SSIM and, under a mask, of what counts.
 struct loss_sums {
     double of[3];
@@ -100,15 +93,15 @@ template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
     loss_forward(const loss_images<Target> all, const loss_terms terms, float *maps, loss_sums *of_block) {
     in_turn();
-    const loss_place at(all.planes);
-    const images_of_type<Target> in = all.of(at.image);
+    const int image = blockIdx.z / all.planes, channel = blockIdx.z % all.planes;
+    const images_of_type<Target> in = all.of(image);
     constexpr int sums = sums_of<masked>;
     __shared__ double warp_sums[THREADS / 32][sums];
-    const int64_t before = at.channel * in.plane, values = all.values();
-    if (maps) maps += at.image * 3 * values;
+    const int64_t before = channel * in.plane, values = all.values();
+    if (maps) maps += image * 3 * values;
     const int64_t first = terms.first + before, last = terms.last + before;
     float own[3] = {}; // of at most RUN_Y values
-    for_each_value<masked>(in, at.channel,
+    for_each_value<masked>(in, channel,
                            [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
                                const window_share &share) {
                                if (!has_l1<Target> && terms.valid && !window_inside(in, int(i - before))) {
@@ -171,14 +164,13 @@ __global__ void __launch_bounds__(THREADS)
     loss_backward(const loss_images<Target> all, const loss_terms terms, const float *maps,
                   const loss_sums *counted) {
     in_turn();
-    const loss_place at(all.planes);
-    const images_of_type<Target> in = all.of(at.image);
-    float *const gradient = all.at[at.image].gradient;
+    const int image = blockIdx.z / all.planes, channel = blockIdx.z % all.planes;
+    const images_of_type<Target> in = all.of(image);
+    float *const gradient = all.at[image].gradient;
     __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
 
-    const int channel = at.channel;
     const int64_t plane = in.plane;
-    const float *const channel_maps = maps + at.image * 3 * all.values() + channel * plane;
+    const float *const channel_maps = maps + image * 3 * all.values() + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = inside(in, x, y);
         for (int k = 0; k < 3; k++)
@@ -197,7 +189,7 @@ __global__ void __launch_bounds__(THREADS)
     });
     __syncthreads();
 
-    const double n = masked ? counted[at.image].of[0] : terms.values;
+    const double n = masked ? counted[image].of[0] : terms.values;
     const float l1_scale = float(terms.l1 / n), ssim_scale = float(terms.ssim / n);
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
     float d[RUN_Y][3]; // m, p and s under the window

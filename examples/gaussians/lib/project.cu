@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(rows_block)
             s = covariance_from_map(image_axes_of(camera, p, gaussian_shape_of(gaussians, i)).map,
                                     gaussians.eps2d);
         }
-        for (int k = 0; k < 2; k++) splat.mean[k] = projected_mean(camera, p, k);
+        for (int k = 0; k < 2; k++) splat.mean[k] = p.projected_mean(camera, k);
         conic_sqrt_of(s, splat.conic_sqrt);
         splat.log2_opacity = log2_opacity_of(gaussians, stored_opacity);
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.

@@ -165,7 +165,7 @@ add_view(const gs_gaussians &gaussians, const gs_camera &camera, const view_cons
     }
     float d_point[3] = {0, 0, 0};
     add_depth_adjoint(p, sums.depth, d_point);
-    for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
+    for (int k = 0; k < 2; k++) p.add_projection_adjoint(camera, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) sum->mean[k] += to_world(camera, d_point, k);
     if constexpr (with_camera) {
         camera_terms<true> terms = camera_terms_of(camera, p, d_j, d_mean2d, d_point);

@@ -114,8 +114,7 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
     GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
                   "given colours and covariances are not parameters");
     GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
-    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->eps2d == 0,
-                  "antialias and eps2d must be 0");
+    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->eps2d == 0, "antialias and eps2d must be 0");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
     if (in->scale_modifier == 0) in->scale_modifier = 1;

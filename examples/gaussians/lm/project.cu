@@ -70,7 +70,7 @@ add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p,
     conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
     screen_map(camera, p, map);
     add_seen_covariance_adjoint(camera, covariance, map, g, d_covariance, d_j);
-    for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
+    for (int k = 0; k < 2; k++) p.add_projection_adjoint(camera, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) d_mean[k] += to_world(camera, d_point, k);
 }
 

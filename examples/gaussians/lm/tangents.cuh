@@ -81,7 +81,7 @@ __device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const g
     float at[3];
     for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
     for (int k = 0; k < 2; k++) {
-        second_derivative_times(camera, p, k, at, t.jacobian[k]);
+        p.second_derivative_times(camera, k, at, t.jacobian[k]);
         t.mean2d[k] = dot(p.jacobian[k], at);
     }
     return t;

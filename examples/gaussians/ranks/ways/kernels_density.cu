@@ -13,9 +13,7 @@ constexpr uint32_t free_row =
     not_drawn - 1; // key of rows that are dead or new: above those that can be drawn
 
 struct move_memory {
-    relocation_arrays relocation;
-    sorted_rows split;
-    uint32_t *source; // of all rows: the one that a row becomes a copy of; itself: of none
+    counted_rows all; // source: the row that a row becomes a copy of; itself: of none
     partition given, taken;
 };
 
@@ -27,16 +25,9 @@ __host__ __device__ int64_t own_rows(const row_moves &m) {
 }
 
 gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes) {
-    const int64_t all = all_rows(m);
     block_layout layout = {static_cast<char *>(m.workspace), 0};
-    if (m.splits) {
-        GS_TRY(place_sorted_rows(&layout, all, &out->split));
-        layout_add(&layout, size_t(all), &out->source);
-    } else {
-        GS_TRY(place_arrays(m.workspace, all, &out->relocation, &layout.bytes));
-        out->source = out->relocation.source;
-    }
-    GS_TRY(place_partition(&layout, all, m.ranks, &out->given));
+    GS_TRY(place_rows(&layout, all_rows(m), m.splits, &out->all));
+    GS_TRY(place_partition(&layout, all_rows(m), m.ranks, &out->given));
     GS_TRY(place_partition(&layout, own_rows(m), m.ranks, &out->taken));
     *bytes = layout.bytes;
     return GS_OK;
@@ -151,21 +142,20 @@ __global__ void __launch_bounds__(density_block)
     clear_moments(v, i);
 }
 
-gs_status choose_relocation(const part_vectors *v, const row_moves &m, const relocation_arrays &a,
+gs_status choose_relocation(const part_vectors *v, const row_moves &m, const counted_rows &a,
                             const uint32_t *of_all, gs_stream stream) {
     const int64_t all = all_rows(m);
-    GS_CUDA(
-        launch_for(stream, all + 1, density_block, list_weights_kernel, of_all, all, a.weights, a.sharing));
-    GS_CUDA(scan_exclusive(a.weights, a.weights, all + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, all, density_block, draw_source_kernel, all, a.weights, m.seed, m.iteration,
-                       a.source, a.sharing));
+    uint32_t *const sharing = a.order.keys[0];
+    GS_CUDA(launch_for(stream, all + 1, density_block, list_weights_kernel, of_all, all, a.before, sharing));
+    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, all, density_block, draw_source_kernel, all, a.before, m.seed, m.iteration,
+                       a.source, sharing));
     return GS_STATUS(launch_for(stream, own_rows(m), density_block, share_kernel, v->gaussians,
                                 gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment),
-                                a.sharing + m.begin[m.own], m.least_opacity));
+                                sharing + m.begin[m.own], m.least_opacity));
 }
 
-gs_status choose_splits(const row_moves &m, const sorted_rows &a, const uint32_t *of_all, uint32_t *source,
-                        gs_stream stream) {
+gs_status choose_splits(const row_moves &m, const counted_rows &a, const uint32_t *of_all, gs_stream stream) {
     const int64_t all = all_rows(m);
     int selected = 0;
     GS_CUDA(launch_for(stream, all + 1, density_block, list_keys_kernel, of_all, all, a.before,
@@ -173,7 +163,7 @@ gs_status choose_splits(const row_moves &m, const sorted_rows &a, const uint32_t
     GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(sort_pairs(&a.order, all, 32, &selected, a.scratch, a.scratch_bytes, stream));
     return GS_STATUS(launch_for(stream, all, density_block, split_sources_kernel, all, a.before,
-                                a.order.keys[selected], a.order.values[selected], source));
+                                a.order.keys[selected], a.order.values[selected], a.source));
 }
 
 } // namespace
@@ -203,10 +193,11 @@ gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
-    GS_TRY(moves->splits ? choose_splits(*moves, memory.split, of_all, memory.source, stream)
-                         : choose_relocation(v, *moves, memory.relocation, of_all, stream));
-    GS_TRY(count_items(memory.given, 1, items_of(v, moves, memory.source, true, nullptr), begin, stream));
-    return count_items(memory.taken, 1, items_of(v, moves, memory.source, false, nullptr),
+    const counted_rows &all = memory.all;
+    GS_TRY(moves->splits ? choose_splits(*moves, all, of_all, stream)
+                         : choose_relocation(v, *moves, all, of_all, stream));
+    GS_TRY(count_items(memory.given, 1, items_of(v, moves, all.source, true, nullptr), begin, stream));
+    return count_items(memory.taken, 1, items_of(v, moves, all.source, false, nullptr),
                        begin + moves->ranks + 1, stream);
 }
 
@@ -214,14 +205,15 @@ gs_status parts_give(const part_vectors *v, const row_moves *moves, float *copie
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
-    return put_items(memory.given, 1, items_of(v, moves, memory.source, true, copies), stream);
+    return put_items(memory.given, 1, items_of(v, moves, memory.all.source, true, copies), stream);
 }
 
 gs_status parts_take(const part_vectors *v, const row_moves *moves, float *copies, gs_stream stream) {
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
-    GS_TRY(put_items(memory.taken, 1, items_of(v, moves, memory.source, false, copies), stream));
+    const counted_rows &all = memory.all;
+    GS_TRY(put_items(memory.taken, 1, items_of(v, moves, all.source, false, copies), stream));
     return GS_STATUS(launch_for(stream, own_rows(*moves), density_block, end_rows_kernel, arrays_of(v),
-                                *moves, memory.source, memory.relocation.weights));
+                                *moves, all.source, moves->splits ? nullptr : all.before));
 }
