@@ -3,6 +3,7 @@
 // of a block. depth[splat]: the bits of its depth. Also the entries and the parts of a list before it is sorted.
 #pragma once
 
+#include "device_code.h"
 #include <distwar/warp.cuh>
 #include <stdint.h>
 
@@ -67,8 +68,8 @@ __device__ void sort_short(const uint32_t *depth, const List &list, int n, const
 // Merges two sorted runs of keys, first .. second - 1 and second .. last - 1. Calls put(k, key) with key
 // number before + k of the result, k = 0 .. results - 1. key(i): the i-th key of the input.
 template <typename Key, typename Put>
-__device__ __forceinline__ void merge(int first, int second, int last, int before, int results,
-                                      const Key &key, const Put &put) {
+GS_DEVICE void merge(int first, int second, int last, int before, int results, const Key &key,
+                     const Put &put) {
     int low = max(0, before - (last - second)), high = min(before, second - first);
     while (low < high) { // the number of the first `before` results from the first run
         const int middle = (low + high) / 2;

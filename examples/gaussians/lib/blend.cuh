@@ -24,7 +24,7 @@ constexpr unsigned full_warp = 0xffffffffu;
 
 // The maximum over all 32 lanes, in every lane. T: int or unsigned.
 template <typename T>
-__device__ __forceinline__ T warp_max(T value) {
+GS_DEVICE T warp_max(T value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 // redux is there from 8.0 on
     for (int distance = 16; distance > 0; distance /= 2) {
         const T other = __shfl_xor_sync(full_warp, value, distance);
@@ -55,7 +55,7 @@ struct patch {
 
 // Sets what depends on the thread's first pixel.
 template <int Pixels>
-__device__ __forceinline__ void put_pixel(patch<Pixels> &mine, int x, int y) {
+GS_DEVICE void put_pixel(patch<Pixels> &mine, int x, int y) {
     constexpr int half = GS_TILE_SIZE / 2;
     mine.x = x, mine.y = y;
     mine.middle[0] = float(x / GS_TILE_SIZE * GS_TILE_SIZE + half);
@@ -84,7 +84,7 @@ inline int tiles_in(const gs_tile_ranges &ranges) {
 }
 
 // The view of a tile, if there are several.
-__device__ __forceinline__ int view_of_tile(const gs_tile_ranges &ranges, int tile) {
+GS_DEVICE int view_of_tile(const gs_tile_ranges &ranges, int tile) {
     return tile / (ranges.tiles_x * ranges.tiles_y);
 }
 
@@ -99,7 +99,7 @@ __device__ patch<Pixels> patch_of_tile(const gs_tile_ranges &ranges, int tile, i
 }
 
 // The image of one view.
-__device__ __forceinline__ gs_image image_of_view(gs_image image, int view, int64_t plane) {
+GS_DEVICE gs_image image_of_view(gs_image image, int view, int64_t plane) {
     const int64_t first = view * plane;
     if (image.color) image.color += GS_CHANNELS * first;
     image.transmittance += first;
@@ -127,8 +127,8 @@ struct tile_splat {
 };
 
 // The compiler cannot contract its arithmetic.
-__device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const float (&middle)[2],
-                                                uint32_t index = 0, int place = 0) {
+GS_DEVICE tile_splat seen_from(const gs_splat &splat, const float (&middle)[2], uint32_t index = 0,
+                               int place = 0) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     const float dx = __fsub_rn(middle[0], splat.mean[0]), dy = __fsub_rn(middle[1], splat.mean[1]);
     tile_splat out;
@@ -153,20 +153,19 @@ struct list_reader {
     gs_splat splat;
 
     // entry: the lane's first one's place in the list.
-    __device__ __forceinline__ list_reader(const gs_splat *all, const uint32_t *of_list, int entry,
-                                           int stride, int entries)
+    GS_DEVICE list_reader(const gs_splat *all, const uint32_t *of_list, int entry, int stride, int entries)
         : splats(all), list(of_list), step(stride), left(entries), next(0), after(0), splat{} {
         if (Ahead >= 1 && left > 0) next = list[entry];
         if (Ahead == 2 && left > 32) after = list[entry + step];
         if (Ahead == 2 && left > 0) splat = splats[next];
     }
     // entry: the next one's place in the list.
-    __device__ __forceinline__ uint32_t index(int entry, bool has_entry) const {
+    GS_DEVICE uint32_t index(int entry, bool has_entry) const {
         if (Ahead >= 1) return next;
         return has_entry ? list[entry] : 0;
     }
     // Its splat, of that index. There must be one.
-    __device__ __forceinline__ gs_splat take(int entry, uint32_t index) {
+    GS_DEVICE gs_splat take(int entry, uint32_t index) {
         const gs_splat taken = Ahead == 2 ? splat : splats[index];
         if (Ahead == 1 && left > 32) next = list[entry + step];
         if constexpr (Ahead == 2) {
@@ -219,8 +218,8 @@ __device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &c
 // Each lane with has_entry brings a splat, bring(), of that index and place in the list. Stores those that are wanted,
 // wants(reach) != 0, side by side; returns their number. By all lanes of a warp.
 template <int Pixels, typename Bring, typename Wants>
-__device__ __forceinline__ int fill_batch(const Bring &bring, uint32_t index, int place, bool has_entry,
-                                          const patch<Pixels> &mine, const Wants &wants, splat_batch &batch) {
+GS_DEVICE int fill_batch(const Bring &bring, uint32_t index, int place, bool has_entry,
+                         const patch<Pixels> &mine, const Wants &wants, splat_batch &batch) {
     tile_splat splat;
     unsigned wanted = 0;
     if (has_entry) {
@@ -240,8 +239,8 @@ __device__ __forceinline__ int fill_batch(const Bring &bring, uint32_t index, in
 }
 // Fills the batch with the splats that reach the patch.
 template <int Pixels>
-__device__ __forceinline__ int fill_batch(const gs_splat *splats, const uint32_t *list, int entry,
-                                          bool has_entry, const patch<Pixels> &mine, splat_batch &batch) {
+GS_DEVICE int fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
+                         const patch<Pixels> &mine, splat_batch &batch) {
     const auto wants = [&](const splat_reach &reach) { return unsigned(reaches(reach, mine.centres)); };
     const uint32_t index = has_entry ? list[entry] : 0;
     const auto bring = [&] { return splats[index]; };
@@ -255,7 +254,7 @@ struct channel_values {
 using color3 = channel_values<GS_CHANNELS>;
 
 template <int Channels>
-__device__ __forceinline__ float dot(const float *a, const channel_values<Channels> &b) {
+GS_DEVICE float dot(const float *a, const channel_values<Channels> &b) {
     float sum = 0;
     for_channels<Channels>([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
     return sum;
@@ -263,8 +262,8 @@ __device__ __forceinline__ float dot(const float *a, const channel_values<Channe
 
 // The channels of a pass at pixel i of an image of planes, [used][plane]; 0 beyond `used`.
 template <int Channels = GS_CHANNELS>
-__device__ __forceinline__ channel_values<Channels> pixel_of(const float *image, int64_t plane, int64_t i,
-                                                             int used = GS_CHANNELS) {
+GS_DEVICE channel_values<Channels> pixel_of(const float *image, int64_t plane, int64_t i,
+                                            int used = GS_CHANNELS) {
     channel_values<Channels> out;
     for_channels<Channels>(
         [&](int c) { out.at[c] = Channels == GS_CHANNELS || c < used ? image[i + c * plane] : 0; });
@@ -280,7 +279,7 @@ struct splat_column {
 };
 
 template <int Pixels>
-__device__ __forceinline__ splat_column column_of(const tile_splat &splat, const patch<Pixels> &mine) {
+GS_DEVICE splat_column column_of(const tile_splat &splat, const patch<Pixels> &mine) {
     const float e0 = fmaf(splat.down[0], mine.column[1], fmaf(splat.right, mine.column[0], splat.e[0])),
                 e1 = fmaf(splat.down[1], mine.column[1], splat.e[1]);
     return {{e0, e1},
@@ -296,8 +295,8 @@ struct coverage {
 // Whether the splat counts at pixel p of the thread, and its alpha there. It has no branch, so the latencies of several
 // pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
 template <bool MayClamp = true, int Pixels>
-__device__ __forceinline__ bool covers(const tile_splat &splat, const splat_column &column,
-                                       const patch<Pixels> &mine, int p, coverage *out) {
+GS_DEVICE bool covers(const tile_splat &splat, const splat_column &column, const patch<Pixels> &mine, int p,
+                      coverage *out) {
     const float row = float(mine.row + p);
     const float exponent = Pixels == 4 && p == 1
                                ? column.exponent
@@ -366,7 +365,7 @@ struct blend_batch<GS_CHANNELS> : splat_batch {};
 
 // fill_batch has stored `count` splats; adds their colours. By all lanes of a warp.
 template <int Channels>
-__device__ __forceinline__ void fill_colors(const color_rows &rows, int count, blend_batch<Channels> &batch) {
+GS_DEVICE void fill_colors(const color_rows &rows, int count, blend_batch<Channels> &batch) {
     if constexpr (Channels != GS_CHANNELS) {
         constexpr int rows_a_turn = 32 / Channels;
         const int lane = int(threadIdx.x % 32), column = lane % Channels;
@@ -386,8 +385,7 @@ __device__ __forceinline__ void fill_colors(const color_rows &rows, int count, b
 
 // The colour of splat j of a batch.
 template <int Channels>
-__device__ __forceinline__ const float *color_of(const tile_splat &splat, const blend_batch<Channels> &batch,
-                                                 int j) {
+GS_DEVICE const float *color_of(const tile_splat &splat, const blend_batch<Channels> &batch, int j) {
     if constexpr (Channels == GS_CHANNELS)
         return splat.color;
     else
@@ -402,10 +400,10 @@ struct pass_sums {
     int64_t stride;
     int used;
 
-    __device__ __forceinline__ T *place(uint32_t index, int field) const {
+    GS_DEVICE T *place(uint32_t index, int field) const {
         return splat_grad + size_t(index) * GS_SPLAT_GRAD_STRIDE + field;
     }
-    __device__ __forceinline__ void add_color(uint32_t index, int channel, T value) const {
+    GS_DEVICE void add_color(uint32_t index, int channel, T value) const {
         if (channel < used) distwar::atomic_add(colors + (index * stride + channel), value);
     }
 };
@@ -416,7 +414,7 @@ struct depth_form {
 };
 
 // The depth of a splat as image.depth sums it.
-__device__ __forceinline__ float summed_depth(float depth, bool inverse) {
+GS_DEVICE float summed_depth(float depth, bool inverse) {
     return inverse ? __fdividef(1, depth) : depth;
 }
 

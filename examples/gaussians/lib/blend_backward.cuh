@@ -46,7 +46,7 @@ namespace gs {
 
 // Returns `value`, and keeps nvcc from computing it again at each use.
 template <typename T>
-__device__ __forceinline__ T kept_in_register(T value) {
+GS_DEVICE T kept_in_register(T value) {
 #ifdef __CUDA_ARCH__
     if constexpr (std::is_same_v<T, float>)
         asm volatile("" : "+f"(value));
@@ -57,7 +57,7 @@ __device__ __forceinline__ T kept_in_register(T value) {
 }
 // Returns `object`, in shared memory, and keeps its address likewise.
 template <typename T>
-__device__ __forceinline__ T &kept_address(T &object) {
+GS_DEVICE T &kept_address(T &object) {
 #ifdef __CUDA_ARCH__
     const unsigned address = kept_in_register(unsigned(__cvta_generic_to_shared(&object)));
     return *static_cast<T *>(__cvta_shared_to_generic(address));
@@ -97,7 +97,7 @@ struct summed_batch : blend_batch<Values::channels> {
 };
 // The position in a row of the lane's first total; of a lane that has none the row's end, which nobody reads.
 template <typename Values>
-__device__ __forceinline__ int position_of_lane() {
+GS_DEVICE int position_of_lane() {
     const int lane = int(threadIdx.x % 32), position = 4 * (lane % 8) + lane / 8;
     return kept_in_register(min(position, totals_layout<Values>::stride - 1));
 }
@@ -108,14 +108,14 @@ struct tile_offset {
     float x, y;
 };
 template <int Pixels>
-__device__ __forceinline__ tile_offset origin_of(const patch<Pixels> &mine) {
+GS_DEVICE tile_offset origin_of(const patch<Pixels> &mine) {
     const rectangle &c = mine.centres;
     return {0.5f * (c.left + c.right) - mine.middle[0],
             (0.5f * (c.top + c.bottom) - mine.middle[1]) / row_step};
 }
 // The thread's pixel Pixels / 4, from there.
 template <int Pixels>
-__device__ __forceinline__ tile_offset from_origin(const patch<Pixels> &mine) {
+GS_DEVICE tile_offset from_origin(const patch<Pixels> &mine) {
     const tile_offset origin = origin_of(mine);
     return {kept_in_register(mine.column[0] - origin.x),
             kept_in_register(mine.column[1] + float(mine.row + Pixels / 4) - origin.y)};
@@ -123,8 +123,8 @@ __device__ __forceinline__ tile_offset from_origin(const patch<Pixels> &mine) {
 
 // The moments of a thread's pixels.
 template <typename Values>
-__device__ __forceinline__ tile_moments<Values> moments_of_thread(const tile_offset &from_origin,
-                                                                  const pixel_sums<Values> &sums) {
+GS_DEVICE tile_moments<Values> moments_of_thread(const tile_offset &from_origin,
+                                                 const pixel_sums<Values> &sums) {
     const float x = from_origin.x, y = from_origin.y;
     tile_moments<Values> m;
     m.h = sums.h, m.yh = fmaf(y, m.h, sums.qh), m.yyh = fmaf(y, sums.qh + m.yh, sums.qqh);
@@ -137,8 +137,8 @@ __device__ __forceinline__ tile_moments<Values> moments_of_thread(const tile_off
 // Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: the place at position_of_lane() of that row;
 // a lane's totals are 32 places apart.
 template <typename Values>
-__device__ __forceinline__ void keep_sum_of_warp(const tile_offset &from_origin,
-                                                 const pixel_sums<Values> &sums, int position, float *row) {
+GS_DEVICE void keep_sum_of_warp(const tile_offset &from_origin, const pixel_sums<Values> &sums, int position,
+                                float *row) {
     using layout = totals_layout<Values>;
     const tile_moments<Values> own = moments_of_thread(from_origin, sums);
     float column[layout::column_values] = {own.h, own.yh, own.yyh};
@@ -157,8 +157,7 @@ __device__ __forceinline__ void keep_sum_of_warp(const tile_offset &from_origin,
 }
 
 template <typename Values>
-__device__ __forceinline__ tile_moments<Values>
-moments_at(const float (&total)[totals_layout<Values>::stride]) {
+GS_DEVICE tile_moments<Values> moments_at(const float (&total)[totals_layout<Values>::stride]) {
     using layout = totals_layout<Values>;
     tile_moments<Values> m;
     m.h = total[0], m.yh = total[1], m.yyh = total[2];
@@ -170,9 +169,8 @@ moments_at(const float (&total)[totals_layout<Values>::stride]) {
 
 // The fields of gs_splat_grad. depth_scale: the gradient by the splat's depth over that by its depth as the image sums it.
 template <typename Values>
-__device__ __forceinline__ void fields_of(const tile_splat &splat, const tile_offset &origin,
-                                          const tile_moments<Values> &m, float depth_scale,
-                                          float (&field)[Values::fields]) {
+GS_DEVICE void fields_of(const tile_splat &splat, const tile_offset &origin, const tile_moments<Values> &m,
+                         float depth_scale, float (&field)[Values::fields]) {
     const float down0 = splat.down[0], down1 = splat.down[1];
     const float e0 = fmaf(splat.right, origin.x, fmaf(down0, origin.y, splat.e[0])),
                 e1 = fmaf(down1, origin.y, splat.e[1]);
@@ -202,9 +200,9 @@ __device__ __forceinline__ void fields_of(const tile_splat &splat, const tile_of
 
 // Commits the sums of those splats of a batch whose bit in `kept` is set. By all lanes of a warp.
 template <typename Values, typename Commit, typename DepthScale>
-__device__ __forceinline__ void commit_batch(const Commit &commit, unsigned kept, const tile_offset &origin,
-                                             const DepthScale &depth_scale, const summed_batch<Values> &batch,
-                                             typename Commit::memory &memory) {
+GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const tile_offset &origin,
+                            const DepthScale &depth_scale, const summed_batch<Values> &batch,
+                            typename Commit::memory &memory) {
     constexpr int C = Values::channels;
     const int lane = int(threadIdx.x % 32);
     __syncwarp();
@@ -230,15 +228,14 @@ struct tree_commit {
     static constexpr bool by_batch = true, whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ bool warp_sums(bool active) const {
+    GS_DEVICE bool warp_sums(bool active) const {
         return __popc(__ballot_sync(full_warp, active)) >= balance_threshold;
     }
     template <int K>
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
-                                        memory &) const {
+    GS_DEVICE void add(bool active, uint32_t index, const float (&field)[K], memory &) const {
         if (active) distwar::aligned_record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}.add(index, field);
     }
-    __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
+    GS_DEVICE void add_color(uint32_t index, int channel, float value) const {
         sums.add_color(index, channel, value);
     }
 };
@@ -253,8 +250,7 @@ struct warp_commit {
     struct memory {};
 
     template <int K>
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
-                                        memory &) const {
+    GS_DEVICE void add(bool active, uint32_t index, const float (&field)[K], memory &) const {
         distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, field,
                                   distwar::record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}, balance_threshold);
     }
@@ -272,8 +268,8 @@ struct tile_commit {
         int farthest;
     };
 
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[Values::fields],
-                                        memory &shared) const {
+    GS_DEVICE void add(bool active, uint32_t index, const float (&field)[Values::fields],
+                       memory &shared) const {
         if (!__syncthreads_or(active)) return;
         float sum[Values::fields];
         distwar::block_sum(field, shared.sum, sum, limit);
@@ -362,21 +358,20 @@ struct fixed_commit {
     static constexpr bool by_batch = true, whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ bool warp_sums(bool active) const { return __any_sync(full_warp, active); }
-    __device__ __forceinline__ long long units(float value, int field) const {
+    GS_DEVICE bool warp_sums(bool active) const { return __any_sync(full_warp, active); }
+    GS_DEVICE long long units(float value, int field) const {
         unsigned flags = 0;
         const long long units = distwar::to_fixed<fixed::log2_adds>(value, header->scale[field], flags);
         if (flags != 0) atomicOr(&header->flag, flags);
         return units;
     }
     template <int K>
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
-                                        memory &) const {
+    GS_DEVICE void add(bool active, uint32_t index, const float (&field)[K], memory &) const {
         if (!active) return;
         DISTWAR_UNROLL
         for (int k = 0; k < K; k++) distwar::atomic_add(sums.place(index, k), units(field[k], k));
     }
-    __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
+    GS_DEVICE void add_color(uint32_t index, int channel, float value) const {
         sums.add_color(index, channel, units(value, MOMENT_COLOR));
     }
 };
@@ -414,7 +409,7 @@ struct backward_input : row_input<Values::has_rows>, depth_input<Values::has_dep
 };
 
 template <typename Values>
-__device__ __forceinline__ backward_input<Values> input_of_view(const backward_input<Values> &all, int view) {
+GS_DEVICE backward_input<Values> input_of_view(const backward_input<Values> &all, int view) {
     const int64_t first = view * (int64_t(all.width) * all.height);
     backward_input<Values> in = all;
     if (in.color) in.color += GS_CHANNELS * first;
@@ -444,9 +439,9 @@ struct backward_state {
 // at any of the pixels. The same function for every Commit: where the compiler does not inline, it compiles it once.
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <typename Values, bool Forwards, int Pixels, int Channels>
-__device__ __forceinline__ bool
-pixel_sums_of(const backward_input<Values> &in, const patch<Pixels> &mine, const tile_splat &splat,
-              const float *color, backward_state<Pixels, Channels> &state, pixel_sums<Values> &sums) {
+GS_DEVICE bool pixel_sums_of(const backward_input<Values> &in, const patch<Pixels> &mine,
+                             const tile_splat &splat, const float *color,
+                             backward_state<Pixels, Channels> &state, pixel_sums<Values> &sums) {
     const splat_column column = column_of(splat, mine);
     float h_of[Pixels]; // gradient by log alpha
     bool active = false;
@@ -515,7 +510,7 @@ pixel_sums_of(const backward_input<Values> &in, const patch<Pixels> &mine, const
 
 // The gradient by a splat's depth over that by its depth as the image sums it.
 template <typename Values>
-__device__ __forceinline__ float depth_scale(const backward_input<Values> &in, const tile_splat &splat) {
+GS_DEVICE float depth_scale(const backward_input<Values> &in, const tile_splat &splat) {
     if constexpr (Values::has_depth) {
         const float depth = summed_depth(in.splats[splat.index].depth, in.form.inverse);
         return in.form.inverse ? -depth * depth : 1;
@@ -528,10 +523,9 @@ __device__ __forceinline__ float depth_scale(const backward_input<Values> &in, c
 // it is the one in front of `first` and becomes the one behind last - 1.
 // All threads that commit together stay in the loop and call commit.add with the same splat.
 template <typename Values, bool Forwards, typename Commit, int Pixels, int Channels, typename Batch>
-__device__ __forceinline__ void add_moments(const backward_input<Values> &in, const Commit &commit,
-                                            const patch<Pixels> &mine, int first, int last,
-                                            backward_state<Pixels, Channels> &state, Batch &batch,
-                                            typename Commit::memory &memory) {
+GS_DEVICE void add_moments(const backward_input<Values> &in, const Commit &commit, const patch<Pixels> &mine,
+                           int first, int last, backward_state<Pixels, Channels> &state, Batch &batch,
+                           typename Commit::memory &memory) {
     const uint32_t *list = in.ranges.splat_index + in.ranges.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32), position = position_of_lane<Values>();
     const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
@@ -579,7 +573,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
 
 // The maximum of a value that is not negative over the threads that commit together. By all of them.
 template <typename Commit>
-__device__ __forceinline__ int largest_of_commit(int value, typename Commit::memory &shared) {
+GS_DEVICE int largest_of_commit(int value, typename Commit::memory &shared) {
     if constexpr (Commit::whole_tile) {
         if (threadIdx.x == 0) shared.farthest = 0;
         __syncthreads();
@@ -593,8 +587,7 @@ __device__ __forceinline__ int largest_of_commit(int value, typename Commit::mem
 // The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
 // begins. Normalised: depth = sum / alpha, so the gradient by alpha is -depth / alpha times that by depth.
 template <typename Values>
-__device__ __forceinline__ float begin_depth(const backward_input<Values> &in, int64_t i, bool forwards,
-                                             float *light) {
+GS_DEVICE float begin_depth(const backward_input<Values> &in, int64_t i, bool forwards, float *light) {
     const float d_depth = in.depth_gradient[i], behind = in.transmittance[i];
     const float weighted = forwards || in.form.normalized ? d_depth * in.depth[i] : 0;
     if (forwards) *light += weighted;
@@ -618,9 +611,8 @@ constexpr int least_blocks = Pixels == 4                            ? 12
 // 64 * 32 = 64, a multiple of 32: a batch is never shared. Backwards entries 149 .. 64 are added, batches of 32, 32 and 22
 // from the end; forwards entries 0 .. 63. With the strategy block farthest is the tile's; otherwise each patch's own.
 template <int Pixels, bool Split, typename Values, typename Commit, typename Batch>
-__device__ __forceinline__ void add_patch(const backward_input<Values> &input, const Commit &commit, int tile,
-                                          int warp, bool split, bool forwards, Batch &batch,
-                                          typename Commit::memory &memory) {
+GS_DEVICE void add_patch(const backward_input<Values> &input, const Commit &commit, int tile, int warp,
+                         bool split, bool forwards, Batch &batch, typename Commit::memory &memory) {
     constexpr int C = Values::channels;
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
     const backward_input<Values> in =

@@ -19,7 +19,7 @@ constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
 // Whether a splat of that exponent counts at a pixel and leaves enough light behind it. Where it counts and does not,
 // the pixel is done: *least becomes INFINITY.
-__device__ __forceinline__ bool goes_on(float exponent, float behind, float *least) {
+GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
 #ifdef __CUDA_ARCH__
     // nvcc compiles the C++ below to two instructions more.
     unsigned result;
@@ -52,10 +52,9 @@ struct forward_form {
 // Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
 // median_depth, unless NULL. Pixels do not change bits.
 template <int Pixels, int Channels, bool Depth>
-__device__ __forceinline__ void
-blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp, int width, int height,
-            const channel_values<Channels> &background, gs_image image, const color_rows &rows,
-            depth_form form, blend_batch<Channels> &batch) {
+GS_DEVICE void blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp,
+                           int width, int height, const channel_values<Channels> &background, gs_image image,
+                           const color_rows &rows, depth_form form, blend_batch<Channels> &batch) {
     constexpr int N = splats_at_once<Pixels>;
     constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
     const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(ranges, tile, warp, width, height);

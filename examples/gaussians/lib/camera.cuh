@@ -5,6 +5,7 @@
 // version: lenses.h.
 #pragma once
 
+#include "device_code.h"
 #include "distwar_gs.h"
 #include <cuda_runtime.h>
 #include <float.h>
@@ -99,17 +100,17 @@ using point_of = typename point_of_model<model, Denominator>::type;
 
 // gs_splat.depth: z, unless a model has another version, as for the next two.
 template <typename Point>
-__device__ __forceinline__ float splat_depth(const Point &p) {
+GS_DEVICE float splat_depth(const Point &p) {
     return p.at[2];
 }
 // Adds to d_point, in camera space, from the gradient by gs_splat.depth.
 template <typename Point>
-__device__ __forceinline__ void add_depth_adjoint(const Point &, float d_depth, float d_point[3]) {
+GS_DEVICE void add_depth_adjoint(const Point &, float d_depth, float d_point[3]) {
     d_point[2] += d_depth;
 }
 // Whether the camera may see the mean. angle_limit: for a fisheye.
 template <typename Point>
-__device__ __forceinline__ bool is_in_front(const gs_camera &camera, const Point &p, float) {
+GS_DEVICE bool is_in_front(const gs_camera &camera, const Point &p, float) {
     return p.at[2] > camera.near_plane;
 }
 
@@ -123,8 +124,7 @@ struct camera_point {
     float ratio[2];    // x/z and y/z as J uses them
     bool clamped[2];   // the ratio was clamped: its derivative is 0
 
-    static __device__ __forceinline__ camera_point of(const gs_camera &camera, const ratio_limits &limits,
-                                                      const float *mean) {
+    static GS_DEVICE camera_point of(const gs_camera &camera, const ratio_limits &limits, const float *mean) {
         camera_point p;
         for (int row = 0; row < 3; row++) p.at[row] = camera_space(camera, mean, row);
         p.depth = Denominator::of(p.at[2]);
@@ -136,25 +136,23 @@ struct camera_point {
         return p;
     }
     // Coordinate k of the mean in pixels.
-    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+    GS_DEVICE float projected_mean(const gs_camera &camera, int k) const {
         return fmaf(focal_length(camera, k), at[k] / depth, image_center(camera, k));
     }
     // (J v)_k for a direction v in camera space.
-    __device__ __forceinline__ float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
+    GS_DEVICE float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
         return focal_length(camera, k) / depth * (v[k] - ratio[k] * v[2]);
     }
     // out += J^T (d in row k)
-    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, int k, float d,
-                                                            float out[3]) const {
+    GS_DEVICE void add_jacobian_transposed(const gs_camera &camera, int k, float d, float out[3]) const {
         const float diagonal = focal_length(camera, k) / depth;
         out[k] += diagonal * d;
         out[2] += -diagonal * ratio[k] * d;
     }
     // Adjoint of projected_mean and of J, for coordinate k. d_mean2d: gradient by the mean in pixels; d_row: by
     // row k of J. Adds the gradient by the point in camera space.
-    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k,
-                                                           const float d_row[3], float d_mean2d,
-                                                           float d_point[3]) const {
+    GS_DEVICE void add_projection_adjoint(const gs_camera &camera, int k, const float d_row[3],
+                                          float d_mean2d, float d_point[3]) const {
         const float diagonal = focal_length(camera, k) / depth;
         const float d_ratio = d_row[2] * diagonal; // negative
         d_point[2] -= (d_row[k] * diagonal - d_ratio * ratio[k]) / depth;
@@ -168,9 +166,8 @@ struct camera_point {
     // The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A
     // clamped ratio is a bound over the focal length: J then depends on the principal point, not on the focal
     // length.
-    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3],
-                                                       float d_mean2d, float *d_focal,
-                                                       float *d_center) const {
+    GS_DEVICE void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3], float d_mean2d,
+                                      float *d_focal, float *d_center) const {
         const float d_last = d_row[2] / depth;
         *d_focal = d_mean2d * (at[k] / depth) + d_row[k] / depth - (clamped[k] ? 0 : d_last * ratio[k]);
         *d_center = d_mean2d + (clamped[k] ? d_last : 0);
@@ -194,7 +191,7 @@ struct fisheye_curve {
     float excess;           // (D' - D / theta) / theta^2
 };
 
-__device__ __forceinline__ fisheye_curve fisheye_curve_at(const float k[4], float angle) {
+GS_DEVICE fisheye_curve fisheye_curve_at(const float k[4], float angle) {
     const float w = angle * angle;
     return {fmaf(w, fmaf(w, fmaf(w, fmaf(w, k[3], k[2]), k[1]), k[0]), 1.0f),
             fmaf(w, fmaf(w, fmaf(w, fmaf(w, 9 * k[3], 7 * k[2]), 5 * k[1]), 3 * k[0]), 1.0f),
@@ -214,8 +211,7 @@ struct fisheye_point {
     fisheye_curve curve;
     float jacobian[2][3]; // J
 
-    static __device__ __forceinline__ fisheye_point of(const gs_camera &camera, const ratio_limits &,
-                                                       const float *mean) {
+    static GS_DEVICE fisheye_point of(const gs_camera &camera, const ratio_limits &, const float *mean) {
         fisheye_point p;
         for (int row = 0; row < 3; row++) p.at[row] = camera_space(camera, mean, row);
         const float square = p.at[0] * p.at[0] + p.at[1] * p.at[1], across = sqrtf(square);
@@ -242,19 +238,18 @@ struct fisheye_point {
         p.jacobian[1][2] = camera.fy * (along * e1);
         return p;
     }
-    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+    GS_DEVICE float projected_mean(const gs_camera &camera, int k) const {
         return fmaf(focal_length(camera, k), curve.value_over_angle * angle * outward[k],
                     image_center(camera, k));
     }
-    __device__ __forceinline__ float jacobian_times(const gs_camera &, int k, const float v[3]) const {
+    GS_DEVICE float jacobian_times(const gs_camera &, int k, const float v[3]) const {
         return dot(jacobian[k], v);
     }
-    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &, int k, float d,
-                                                            float out[3]) const {
+    GS_DEVICE void add_jacobian_transposed(const gs_camera &, int k, float d, float out[3]) const {
         for (int i = 0; i < 3; i++) out[i] += jacobian[k][i] * d;
     }
     // (sin(2 theta) / (2 theta) - 1) / theta^2
-    __device__ __forceinline__ float sine_defect() const {
+    GS_DEVICE float sine_defect() const {
         const float w = angle * angle;
         if (w < 0.25f) // of the next term 7e-10
             return fmaf(
@@ -264,8 +259,8 @@ struct fisheye_point {
     }
     // The change of row k of J as the point moves by v. The matrix, of second derivatives, is symmetric: it takes
     // a gradient by row k to the gradient by the point as well. docs/developers/math.md, section 4.
-    __device__ __forceinline__ void second_derivative_times(const gs_camera &camera, int k, const float v[3],
-                                                            float out[3]) const {
+    GS_DEVICE void second_derivative_times(const gs_camera &camera, int k, const float v[3],
+                                           float out[3]) const {
         const float *const e = outward;
         const float slope = curve.slope, ratio = angle_over_sine;
         const float a = ratio * ratio * ratio * (slope * sine_defect() + curve.excess);
@@ -279,16 +274,14 @@ struct fisheye_point {
         out[k] += focal * (a * x_v - slope * v[2]);
         out[2] = focal * (x_k * (a_z * x_v + b_z * v[2]) - slope * v[k]);
     }
-    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k,
-                                                           const float d_row[3], float d_mean2d,
-                                                           float d_point[3]) const {
+    GS_DEVICE void add_projection_adjoint(const gs_camera &camera, int k, const float d_row[3],
+                                          float d_mean2d, float d_point[3]) const {
         float d_from_row[3];
         second_derivative_times(camera, k, d_row, d_from_row);
         for (int i = 0; i < 3; i++) d_point[i] += d_from_row[i] + jacobian[k][i] * d_mean2d;
     }
-    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &camera, int k, const float d_row[3],
-                                                       float d_mean2d, float *d_focal,
-                                                       float *d_center) const {
+    GS_DEVICE void intrinsics_adjoint(const gs_camera &camera, int k, const float d_row[3], float d_mean2d,
+                                      float *d_focal, float *d_center) const {
         *d_focal = d_mean2d * (curve.value_over_angle * angle * outward[k]) +
                    dot(jacobian[k], d_row) / focal_length(camera, k);
         *d_center = d_mean2d;
@@ -301,14 +294,13 @@ struct point_of_model<GS_FISHEYE, Denominator> {
 };
 
 // z is 0 at 90 degrees and negative beyond.
-__device__ __forceinline__ float splat_depth(const fisheye_point &p) {
+GS_DEVICE float splat_depth(const fisheye_point &p) {
     return p.distance;
 }
-__device__ __forceinline__ void add_depth_adjoint(const fisheye_point &p, float d_depth, float d_point[3]) {
+GS_DEVICE void add_depth_adjoint(const fisheye_point &p, float d_depth, float d_point[3]) {
     for (int k = 0; k < 3; k++) d_point[k] += d_depth * p.at[k] * p.inv_distance;
 }
-__device__ __forceinline__ bool is_in_front(const gs_camera &camera, const fisheye_point &p,
-                                            float angle_limit) {
+GS_DEVICE bool is_in_front(const gs_camera &camera, const fisheye_point &p, float angle_limit) {
     return p.distance > camera.near_plane && p.distance <= FLT_MAX && p.angle <= angle_limit;
 }
 
@@ -318,29 +310,26 @@ __device__ __forceinline__ bool is_in_front(const gs_camera &camera, const fishe
 struct ortho_point {
     float at[3]; // camera space
 
-    static __device__ __forceinline__ ortho_point of(const gs_camera &camera, const ratio_limits &,
-                                                     const float *mean) {
+    static GS_DEVICE ortho_point of(const gs_camera &camera, const ratio_limits &, const float *mean) {
         ortho_point p;
         for (int row = 0; row < 3; row++) p.at[row] = camera_space(camera, mean, row);
         return p;
     }
-    __device__ __forceinline__ float projected_mean(const gs_camera &camera, int k) const {
+    GS_DEVICE float projected_mean(const gs_camera &camera, int k) const {
         return fmaf(focal_length(camera, k), at[k], image_center(camera, k));
     }
-    __device__ __forceinline__ float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
+    GS_DEVICE float jacobian_times(const gs_camera &camera, int k, const float v[3]) const {
         return focal_length(camera, k) * v[k];
     }
-    __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, int k, float d,
-                                                            float out[3]) const {
+    GS_DEVICE void add_jacobian_transposed(const gs_camera &camera, int k, float d, float out[3]) const {
         out[k] += focal_length(camera, k) * d;
     }
-    __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, int k, const float[3],
-                                                           float d_mean2d, float d_point[3]) const {
+    GS_DEVICE void add_projection_adjoint(const gs_camera &camera, int k, const float[3], float d_mean2d,
+                                          float d_point[3]) const {
         d_point[k] += focal_length(camera, k) * d_mean2d;
     }
-    __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3],
-                                                       float d_mean2d, float *d_focal,
-                                                       float *d_center) const {
+    GS_DEVICE void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3], float d_mean2d,
+                                      float *d_focal, float *d_center) const {
         *d_focal = d_mean2d * at[k] + d_row[k];
         *d_center = d_mean2d;
     }
@@ -366,7 +355,7 @@ auto with_model(int32_t model, const Body &body) {
 
 // P = J R, which takes directions of the world to the image.
 template <typename Point>
-__device__ __forceinline__ void screen_map(const gs_camera &camera, const Point &p, float out[2][3]) {
+GS_DEVICE void screen_map(const gs_camera &camera, const Point &p, float out[2][3]) {
     const float *r = camera.rotation;
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
@@ -390,8 +379,7 @@ struct view_direction {
 };
 
 template <typename Denominator>
-__device__ __forceinline__ view_direction<Denominator> view_direction_of(const float negative_center[3],
-                                                                         const float *mean) {
+GS_DEVICE view_direction<Denominator> view_direction_of(const float negative_center[3], const float *mean) {
     view_direction<Denominator> v;
     for (int k = 0; k < 3; k++) v.unit[k] = mean[k] + negative_center[k];
     v.distance = Denominator::of(sqrtf(dot(v.unit, v.unit)));
@@ -402,8 +390,8 @@ __device__ __forceinline__ view_direction<Denominator> view_direction_of(const f
 // The derivative of the unit vector along a change of the mean. The matrix is symmetric, so this is its
 // adjoint as well: from the gradient by the unit vector to the gradient by the mean.
 template <typename Denominator>
-__device__ __forceinline__ void view_direction_tangent(const view_direction<Denominator> &v,
-                                                       const float mean_change[3], float out[3]) {
+GS_DEVICE void view_direction_tangent(const view_direction<Denominator> &v, const float mean_change[3],
+                                      float out[3]) {
     const float along = dot(v.unit, mean_change);
     for (int k = 0; k < 3; k++) out[k] = (mean_change[k] - v.unit[k] * along) / v.distance;
 }

@@ -37,9 +37,8 @@ struct camera_terms<false> {};
 // d_j: gradient by J; d_mean2d: by the mean in pixels; d_point: by the mean in camera space, with all that it
 // consists of. TERM_CENTER is 0.
 template <typename Point>
-__device__ __forceinline__ camera_terms<true> camera_terms_of(const gs_camera &camera, const Point &p,
-                                                              const float d_j[2][3], const float d_mean2d[2],
-                                                              const float d_point[3]) {
+GS_DEVICE camera_terms<true> camera_terms_of(const gs_camera &camera, const Point &p, const float d_j[2][3],
+                                             const float d_mean2d[2], const float d_point[3]) {
     camera_terms<true> terms = {};
     for (int r = 0; r < 3; r++) terms.value[TERM_POINT + r] = d_point[r];
     for (int c = 0; c < 3; c++) {
@@ -78,7 +77,7 @@ inline gs_status place_camera_sums(const char *function, gs_context *context, in
 }
 
 // By all lanes of a warp. row: the warp's.
-__device__ __forceinline__ void store_warp_total(bool active, const camera_terms<true> &terms, float *row) {
+GS_DEVICE void store_warp_total(bool active, const camera_terms<true> &terms, float *row) {
     float total[distwar::tree_places(CAMERA_TERMS)];
     distwar::tree_total(active, terms.value, total);
     const int k = int(distwar::lane_id());

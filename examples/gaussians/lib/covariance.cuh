@@ -89,15 +89,14 @@ __device__ inline void unit_quaternion_tangent(const gaussian_shape &s, const fl
 // ---- axes in the world ----
 
 // W = Q S: axis j is column j.
-__device__ __forceinline__ void world_axes(const gaussian_shape &s, float out[3][3]) {
+GS_DEVICE void world_axes(const gaussian_shape &s, float out[3][3]) {
     for (int j = 0; j < 3; j++)
         for (int row = 0; row < 3; row++) out[row][j] = s.rotation[row][j] * s.scale[j];
 }
 
 // Adjoint of world_axes. d_axes: gradient by W.
-__device__ __forceinline__ void world_axes_adjoint(const gaussian_shape &s, const float axes[3][3],
-                                                   const float d_axes[3][3], float d_log_scale[3],
-                                                   float d_quaternion[4]) {
+GS_DEVICE void world_axes_adjoint(const gaussian_shape &s, const float axes[3][3], const float d_axes[3][3],
+                                  float d_log_scale[3], float d_quaternion[4]) {
     float d_rotation[3][3], d_unit[4];
     for (int j = 0; j < 3; j++) {
         d_log_scale[j] = axes[0][j] * d_axes[0][j] + axes[1][j] * d_axes[1][j] + axes[2][j] * d_axes[2][j];
@@ -116,8 +115,7 @@ struct image_axes {
 };
 
 template <typename Point>
-__device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, const Point &p,
-                                                    const gaussian_shape &s) {
+GS_DEVICE image_axes image_axes_of(const gs_camera &camera, const Point &p, const gaussian_shape &s) {
     image_axes a;
     const float *r = camera.rotation;
     for (int j = 0; j < 3; j++)
@@ -132,8 +130,7 @@ __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, con
 
 // image_axes_of a shape whose axes W in the world are known.
 template <typename Point>
-__device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, const Point &p,
-                                                    const float axes[3][3]) {
+GS_DEVICE image_axes image_axes_of(const gs_camera &camera, const Point &p, const float axes[3][3]) {
     image_axes a;
     for (int j = 0; j < 3; j++) {
         const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
@@ -145,9 +142,8 @@ __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, con
 
 // Its adjoint. d_map: gradient by M. Adds the gradient by W to d_axes, and writes the one by J.
 template <typename Point>
-__device__ __forceinline__ void add_image_axes_adjoint(const gs_camera &camera, const Point &p,
-                                                       const image_axes &a, const float d_map[2][3],
-                                                       float d_axes[3][3], float d_j[2][3]) {
+GS_DEVICE void add_image_axes_adjoint(const gs_camera &camera, const Point &p, const image_axes &a,
+                                      const float d_map[2][3], float d_axes[3][3], float d_j[2][3]) {
     for (int k = 0; k < 2; k++)
         for (int row = 0; row < 3; row++)
             d_j[k][row] =
@@ -286,9 +282,8 @@ __device__ inline void conic_sqrt_of(const image_covariance &s, float out[3]) {
 
 // From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
 // L^T, twice the gradient by the covariance.
-__device__ __forceinline__ void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1,
-                                                   float h_e0e0, float h_e0e1, float h_e1e1,
-                                                   float d_mean2d[2], float g[2][2]) {
+GS_DEVICE void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0, float h_e0e1,
+                                  float h_e1e1, float d_mean2d[2], float g[2][2]) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     d_mean2d[0] = two_ln2 * (w0 * h_e0);
     d_mean2d[1] = two_ln2 * (w1 * h_e0 + w2 * h_e1);

@@ -67,7 +67,7 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
 
 // Row i of each array: its value k becomes value(array, k).
 template <typename Value>
-__device__ __forceinline__ void set_row(const gs_arrays &g, int64_t i, const Value &value) {
+GS_DEVICE void set_row(const gs_arrays &g, int64_t i, const Value &value) {
 #pragma unroll 1
     for (int a = 0; a < GS_ARRAYS; a++)
         for (int k = 0; k < g.width[a]; k++) g.of[a][i * g.width[a] + k] = value(a, k);

@@ -15,8 +15,8 @@ constexpr int rows_block = 64; // threads of the kernels that move SH rows: a wa
 // Starts reading the first `used` floats of the SH rows of a warp's Gaussians in `wanted`, from the first one on;
 // finish_rows waits. length: sh_floats(sh_degree).
 template <int length>
-__device__ __forceinline__ void begin_sh(const gs_gaussians &gaussians, int64_t first, unsigned wanted,
-                                         int used, warp_rows<length> *rows) {
+GS_DEVICE void begin_sh(const gs_gaussians &gaussians, int64_t first, unsigned wanted, int used,
+                        warp_rows<length> *rows) {
     if (gaussians.color) return;
     if constexpr (length > GS_CHANNELS)
         if (gaussians.sh0)

@@ -73,8 +73,8 @@ __device__ void finish(const gaussian_gradient &g, int64_t i, const stepped_gaus
 // Steps the sh of a warp's Gaussians in `existing`, the first ones, from `first` on, a multiple of 32. d_rows: their
 // gradients. By all lanes of a warp, after __syncwarp.
 template <int length>
-__device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, unsigned existing, int64_t first,
-                                        const stepped_gaussians &to) {
+GS_DEVICE void step_sh(warp_rows<length> *d_rows, unsigned existing, int64_t first,
+                       const stepped_gaussians &to) {
     constexpr int turns = (32 * length + 127) / 128, together = 4; // a lane takes four floats a turn
     const int lane = int(distwar::lane_id()), values = __popc(existing) * length, whole = values / 4 * 4;
     const int64_t begin = first * length;
@@ -136,10 +136,10 @@ struct view_constants {
 // Adds a view's gradients, except for those by way of SH, and writes the one by the splat's mean in pixels.
 // pixel_mean2d: of the splat, or NULL.
 template <int model, bool with_camera>
-__device__ __forceinline__ void
-add_view(const gs_gaussians &gaussians, const gs_camera &camera, const view_constants &constants, int64_t i,
-         const float mean[3], const float axes[3][3], const gs_splat &splat, const gs_splat_grad &sums,
-         const float *pixel_mean2d, float d_mean2d[2], gradient_sum<with_camera> *sum) {
+GS_DEVICE void add_view(const gs_gaussians &gaussians, const gs_camera &camera,
+                        const view_constants &constants, int64_t i, const float mean[3],
+                        const float axes[3][3], const gs_splat &splat, const gs_splat_grad &sums,
+                        const float *pixel_mean2d, float d_mean2d[2], gradient_sum<with_camera> *sum) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
     // determinant's logarithm adds to the moments, since that of log sqrt(determinant) is L L^T / 2.
     const float d_log_sharp = gaussians.antialias ? sums.h : 0;
@@ -181,10 +181,9 @@ __device__ void color_gradient(const gs_splat &splat, const gs_splat_grad &sums,
 
 // Adds a view's gradients by mean and camera by way of SH. Before add_view: the other order takes more registers.
 template <int length, bool with_camera>
-__device__ __forceinline__ void add_view_color(const gs_gaussians &gaussians, const view_constants &constants,
-                                               const float mean[3], const gs_splat &splat,
-                                               const gs_splat_grad &sums, const float *row, int degree,
-                                               gradient_sum<with_camera> *sum) {
+GS_DEVICE void add_view_color(const gs_gaussians &gaussians, const view_constants &constants,
+                              const float mean[3], const gs_splat &splat, const gs_splat_grad &sums,
+                              const float *row, int degree, gradient_sum<with_camera> *sum) {
     if (gaussians.color) return;
     float d_color[GS_CHANNELS], d_mean[3];
     color_gradient(splat, sums, d_color);
@@ -241,8 +240,8 @@ __device__ void finish(const gaussian_gradient &g, int64_t i, const gs_gaussians
 
 // Writes whole rows of gradients, those in `existing`.
 template <int length>
-__device__ __forceinline__ void store_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
-                                         const gs_gaussians &gradients) {
+GS_DEVICE void store_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
+                        const gs_gaussians &gradients) {
     if (!gradients.sh) return;
     if constexpr (length > GS_CHANNELS)
         if (gradients.sh0)
@@ -260,8 +259,8 @@ struct splat_gradients {
 
 // A bit for each view that has a gradient for the Gaussian. Several loads at once, none behind a branch: a multiprocessor
 // has few of these warps, which wait for memory.
-__device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, const splat_gradients &at,
-                                                        int64_t count, int views, int64_t i) {
+GS_DEVICE unsigned views_with_gradient(const gs_splat *splats, const splat_gradients &at, int64_t count,
+                                       int views, int64_t i) {
     unsigned in_views = 0, met = 0; // a bit for each view: not culled; a gradient that is not 0
     if (views == 1) {
         in_views = splats[i].depth != 0;

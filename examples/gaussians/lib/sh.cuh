@@ -80,7 +80,7 @@ __device__ inline void sh_basis_adjoint(int degree, const float r[3],
 // Calls body(k, channel, value) for the coefficients of `degree`. row: of a Gaussian, `length` floats, of which these
 // are read; 16-byte aligned if length is a multiple of 4.
 template <int length, typename Body>
-__device__ __forceinline__ void for_coefficients(const float *row, int degree, const Body &body) {
+GS_DEVICE void for_coefficients(const float *row, int degree, const Body &body) {
     const int used = sh_floats(degree);
     DISTWAR_UNROLL
     for (int first = 0; first < length; first += 4) {
@@ -106,9 +106,8 @@ __device__ void color_from_sh(const gs_camera &camera, const float *mean, const 
 
 // Adjoint of color_from_sh by the mean. d_color: gradient by the colour.
 template <int length>
-__device__ __forceinline__ void color_from_sh_adjoint(const view_direction<reciprocal> &view,
-                                                      const float *row, int degree,
-                                                      const float d_color[GS_CHANNELS], float d_mean[3]) {
+GS_DEVICE void color_from_sh_adjoint(const view_direction<reciprocal> &view, const float *row, int degree,
+                                     const float d_color[GS_CHANNELS], float d_mean[3]) {
     float d_basis[max_sh_coefficients] = {}, d_direction[3];
     for_coefficients<length>(row, degree,
                              [&](int k, int c, float in) { d_basis[k] = fmaf(d_color[c], in, d_basis[k]); });
@@ -118,8 +117,8 @@ __device__ __forceinline__ void color_from_sh_adjoint(const view_direction<recip
 
 // Adjoint of color_from_sh by the coefficients: adds to d_row, which stays 0 beyond `degree`.
 template <int length>
-__device__ __forceinline__ void add_sh_adjoint(const view_direction<reciprocal> &view, int degree,
-                                               const float d_color[GS_CHANNELS], float d_row[length]) {
+GS_DEVICE void add_sh_adjoint(const view_direction<reciprocal> &view, int degree,
+                              const float d_color[GS_CHANNELS], float d_row[length]) {
     float basis[max_sh_coefficients] = {};
     sh_basis(degree, view.unit, basis);
     DISTWAR_UNROLL

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "context.h"
+#include "device_code.h"
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ namespace gs {
 
 #ifndef __SIMT__
 template <typename Body, int... C>
-__device__ __forceinline__ void for_channels(const Body &body, std::integer_sequence<int, C...>) {
+GS_DEVICE void for_channels(const Body &body, std::integer_sequence<int, C...>) {
     (body(C), ...);
 }
 #endif
@@ -23,7 +24,7 @@ __device__ __forceinline__ void for_channels(const Body &body, std::integer_sequ
 // Calls body(c) for every channel c. Unrolled in the source: nvcc does not unroll a loop by itself if it
 // contains another loop, even one that it unrolls fully. Under simt it is a loop, which compiles in half the time.
 template <int Channels = GS_CHANNELS, typename Body>
-__device__ __forceinline__ void for_channels(const Body &body) {
+GS_DEVICE void for_channels(const Body &body) {
 #ifdef __SIMT__
     for (int c = 0; c < Channels; c++) body(c);
 #else
@@ -49,11 +50,11 @@ enum moment {
 static_assert(MOMENT_H_E1E1 + 1 == GS_SPLAT_GRAD_SUMS, "the fields that are always summed come first");
 static_assert(MOMENT_ABS_Y + 1 == GS_SPLAT_GRAD_STRIDE, "a gs_splat_grad has no other fields");
 
-__device__ __forceinline__ gs_splat_grad load_splat_grad(const float *splat_grad, int64_t i) {
+GS_DEVICE gs_splat_grad load_splat_grad(const float *splat_grad, int64_t i) {
     return reinterpret_cast<const gs_splat_grad *>(splat_grad)[i];
 }
 
-__device__ __forceinline__ bool any_grad(const gs_splat_grad &m) {
+GS_DEVICE bool any_grad(const gs_splat_grad &m) {
     bool any = m.h != 0 || m.h_e0 != 0 || m.h_e1 != 0 || m.h_e0e0 != 0 || m.h_e0e1 != 0 || m.h_e1e1 != 0 ||
                m.depth != 0 || m.abs_x != 0 || m.abs_y != 0;
     for (int c = 0; c < GS_CHANNELS; c++) any = any || m.color[c] != 0;

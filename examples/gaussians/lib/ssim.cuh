@@ -3,6 +3,7 @@
 // (loss.cu), gs_ssim and others. docs/developers/math.md, section 5.
 #pragma once
 
+#include "device_code.h"
 #include "distwar_gs.h"
 #include "launch.cuh"
 #include <distwar/warp.cuh>
@@ -93,7 +94,7 @@ __device__ inline bool inside(const images_of_type<Target> &in, int x, int y) {
 
 // Calls load(row, column, x, y) for the block's tile and the RADIUS pixels around it.
 template <typename Load>
-__device__ __forceinline__ void for_each_of_halo(const Load &load) {
+GS_DEVICE void for_each_of_halo(const Load &load) {
     const int thread = threadIdx.y * TILE + threadIdx.x;
     for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
         const int row = i / HALO, column = i % HALO;
@@ -104,7 +105,7 @@ __device__ __forceinline__ void for_each_of_halo(const Load &load) {
 // Calls run(row, column) for every run of RUN_X places in the HALO rows of the block's tile. Neighbouring
 // threads have neighbouring rows, of odd length in shared memory, so there are no bank conflicts.
 template <typename Run>
-__device__ __forceinline__ void for_each_run(const Run &run) {
+GS_DEVICE void for_each_run(const Run &run) {
     const int thread = threadIdx.y * TILE + threadIdx.x;
     for (int i = thread; i < HALO * (TILE / RUN_X); i += TILE * STEP) run(i % HALO, i / HALO * RUN_X);
 }
@@ -112,7 +113,7 @@ __device__ __forceinline__ void for_each_run(const Run &run) {
 // Sums of K kinds of values under the window at n consecutive places. item(k, value) gives the values at
 // place k, k = 0 .. n + TAPS - 2.
 template <int K, int n, typename Item>
-__device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K]) {
+GS_DEVICE void slide_window(const Item &item, float (&sum)[n][K]) {
     for (int j = 0; j < n; j++)
         for (int c = 0; c < K; c++) sum[j][c] = 0;
     DISTWAR_UNROLL
@@ -126,7 +127,7 @@ __device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K
     }
 }
 
-__device__ __forceinline__ similarity similarity_of(const statistics &s, derivatives *d) {
+GS_DEVICE similarity similarity_of(const statistics &s, derivatives *d) {
     const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
     const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.difference_variance + a2;
     const float inv_b1b2 = 1 / (b1 * b2), inv_b1 = b2 * inv_b1b2, inv_b2 = b1 * inv_b1b2;
@@ -148,7 +149,7 @@ struct window_share {
 // The place nearest to `middle` for which has(place) is true, among middle - most .. middle + most - 1; else
 // `middle`.
 template <typename Has>
-__device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
+GS_DEVICE int nearest(int middle, int most, const Has &has) {
     for (int k = 0; k < most; k++) {
         if (has(middle + k)) return middle + k;
         if (has(middle - 1 - k)) return middle - 1 - k;
@@ -157,8 +158,7 @@ __device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
 }
 
 // From a window's sums of d1, d2, (d1 - d2)^2 and d1 d2, where d1 and d2 are differences from about1 and about2.
-__device__ __forceinline__ statistics statistics_of(const float *sum, float about1, float about2,
-                                                    float inv_weight) {
+GS_DEVICE statistics statistics_of(const float *sum, float about1, float about2, float inv_weight) {
     const float d1 = sum[0] * inv_weight, d2 = sum[1] * inv_weight, d = d1 - d2;
     return {about1 + d1, about2 + d2, sum[2] * inv_weight - d * d, sum[3] * inv_weight - d1 * d2};
 }
@@ -170,8 +170,7 @@ __device__ __forceinline__ statistics statistics_of(const float *sum, float abou
 // 0. Otherwise every weight below is the constant 1.
 // By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, any).
 template <bool masked, typename Target, typename Use>
-__device__ __forceinline__ void for_each_value(const images_of_type<Target> &in, int channel,
-                                               const Use &use) {
+GS_DEVICE void for_each_value(const images_of_type<Target> &in, int channel, const Use &use) {
     constexpr int sums = masked ? 5 : 4;
     __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1]; // masked: a target below 0 does not count
     __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight

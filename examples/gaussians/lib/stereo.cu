@@ -41,7 +41,7 @@ __device__ bool pixel_of(const gs_camera &camera, const ray &r, float w, float p
 
 // Every other pixel of a window: calls visit(sample, dx, dy).
 template <typename Visit>
-__device__ __forceinline__ void for_each_sample(Visit visit) {
+GS_DEVICE void for_each_sample(Visit visit) {
 #pragma unroll
     for (int i = 0; i < samples; i++) {
         const int place = 2 * i; // of 49, row by row: those where dx + dy is even

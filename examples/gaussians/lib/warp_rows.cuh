@@ -4,6 +4,7 @@
 // from global memory, every instruction would touch 32 sectors.
 #pragma once
 
+#include "device_code.h"
 #include <distwar/warp.cuh>
 #if !defined(__SIMT__)
 #include <cuda_pipeline_primitives.h>
@@ -14,7 +15,7 @@ namespace gs {
 // Starts copying `floats` (1, 2 or 4) floats from global to shared memory, aligned to their size.
 // finish_rows waits.
 template <int floats>
-__device__ __forceinline__ void copy_async(float *to, const float *from) {
+GS_DEVICE void copy_async(float *to, const float *from) {
 #if !defined(__SIMT__)
     __pipeline_memcpy_async(to, from, 4 * floats);
 #else
@@ -23,10 +24,10 @@ __device__ __forceinline__ void copy_async(float *to, const float *from) {
 }
 
 // Four floats at an address aligned to 16 bytes.
-__device__ __forceinline__ float4 &four_at(float *place) {
+GS_DEVICE float4 &four_at(float *place) {
     return *reinterpret_cast<float4 *>(place);
 }
-__device__ __forceinline__ const float4 &four_at(const float *place) {
+GS_DEVICE const float4 &four_at(const float *place) {
     return *reinterpret_cast<const float4 *>(place);
 }
 
@@ -86,8 +87,7 @@ struct lane_of_rows {
 // warp's first row, 16-byte aligned if length is a multiple of 4. The rows are undefined until finish_rows.
 // By all lanes of a warp.
 template <int length>
-__device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted, int used,
-                                           warp_rows<length> *rows) {
+GS_DEVICE void begin_rows(const float *memory, unsigned wanted, int used, warp_rows<length> *rows) {
     using mine = lane_of_rows<length>;
     const mine lane;
     const unsigned share = lane.column < used ? lane.share_of(wanted) : 0;
@@ -104,7 +104,7 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
 // Calls body(row, column, place) for each float of 32 rows of `length` in memory, place after place; a lane takes
 // every 32nd.
 template <int length, typename Body>
-__device__ __forceinline__ void for_each_float(const Body &body) {
+GS_DEVICE void for_each_float(const Body &body) {
     int row = int(distwar::lane_id()) / length, column = int(distwar::lane_id()) % length;
     for (int place = int(distwar::lane_id()); place < 32 * length; place += 32) {
         body(row, column, place);
@@ -115,8 +115,8 @@ __device__ __forceinline__ void for_each_float(const Body &body) {
 
 // begin_rows of rows whose first `head` floats are in one array and the others in another.
 template <int head, int length>
-__device__ __forceinline__ void begin_split_rows(const float *heads, const float *rest, unsigned wanted,
-                                                 int used, warp_rows<length> *rows) {
+GS_DEVICE void begin_split_rows(const float *heads, const float *rest, unsigned wanted, int used,
+                                warp_rows<length> *rows) {
     for_each_float<head>([&](int row, int column, int place) {
         if (wanted >> row & 1) copy_async<1>(rows->row(row) + column, heads + place);
     });
@@ -128,8 +128,7 @@ __device__ __forceinline__ void begin_split_rows(const float *heads, const float
 
 // store_rows to rows whose first `head` floats are in one array and the others in another.
 template <int head, int length>
-__device__ __forceinline__ void store_split_rows(warp_rows<length> *rows, unsigned existing, float *heads,
-                                                 float *rest) {
+GS_DEVICE void store_split_rows(warp_rows<length> *rows, unsigned existing, float *heads, float *rest) {
     for_each_float<head>([&](int row, int column, int place) {
         if (existing >> row & 1) heads[place] = rows->row(row)[column];
     });
@@ -139,7 +138,7 @@ __device__ __forceinline__ void store_split_rows(warp_rows<length> *rows, unsign
 }
 
 // Waits until what begin_rows or copy_async reads has arrived, for all lanes. By all lanes of a warp.
-__device__ __forceinline__ void finish_rows() {
+GS_DEVICE void finish_rows() {
 #if !defined(__SIMT__)
     __pipeline_commit();
     __pipeline_wait_prior(0);
@@ -149,7 +148,7 @@ __device__ __forceinline__ void finish_rows() {
 
 // Writes whole rows, those in `existing`. Call __syncwarp after the lanes have written their rows.
 template <int length>
-__device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned existing, float *memory) {
+GS_DEVICE void store_rows(warp_rows<length> *rows, unsigned existing, float *memory) {
     using mine = lane_of_rows<length>;
     const mine lane;
     const unsigned share = lane.share_of(existing);

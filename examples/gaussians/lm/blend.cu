@@ -25,8 +25,8 @@ struct rays {
     float transmittance[Pixels], behind[Pixels][GS_CHANNELS]; // where a walk back to front is
 
     // By all lanes of a warp.
-    __device__ __forceinline__ rays(const gs_tile_ranges &ranges, int width, int height,
-                                    const color3 &background, const gs_image &image) {
+    GS_DEVICE rays(const gs_tile_ranges &ranges, int width, int height, const color3 &background,
+                   const gs_image &image) {
         mine = patch_of_warp<Pixels>(ordered_tile(ranges, int(blockIdx.x)), int(threadIdx.x) / 32,
                                      ranges.tiles_x, width, height);
         list = ranges.splat_index + ranges.tile_begin[mine.tile];
@@ -40,17 +40,16 @@ struct rays {
         }
         farthest = warp_max(farthest);
     }
-    __device__ __forceinline__ bool has(int p, int width, int height) const {
+    GS_DEVICE bool has(int p, int width, int height) const {
         return mine.x < width && mine.y + row_step * p < height;
     }
-    __device__ __forceinline__ int64_t pixel(int p, int width) const {
+    GS_DEVICE int64_t pixel(int p, int width) const {
         return int64_t(mine.y + row_step * p) * width + mine.x;
     }
     // Calls visit(splat) for every splat of the list that reaches the warp's patch, back to front. By all lanes of a
     // warp.
     template <typename Visit>
-    __device__ __forceinline__ void walk(const gs_splat *splats, splat_batch &batch,
-                                         const Visit &visit) const {
+    GS_DEVICE void walk(const gs_splat *splats, splat_batch &batch, const Visit &visit) const {
         for (int top = farthest; top > 0; top -= 32) {
             const int entry = top - 1 - int(threadIdx.x % 32);
             const int count = fill_batch(splats, list, entry, entry >= 0, mine, batch);
@@ -59,8 +58,7 @@ struct rays {
     }
     // Pixel p comes before the splat, which contributes there. Returns T alpha. difference: the splat's colour minus the
     // one behind it, 0 where alpha was clamped.
-    __device__ __forceinline__ float pass(int p, const tile_splat &splat, const coverage &c,
-                                          float difference[GS_CHANNELS]) {
+    GS_DEVICE float pass(int p, const tile_splat &splat, const coverage &c, float difference[GS_CHANNELS]) {
         transmittance[p] = __fdividef(transmittance[p], 1 - c.alpha);
         for (int k = 0; k < GS_CHANNELS; k++) {
             const float seen = splat.color[k] - behind[p][k];
@@ -269,7 +267,7 @@ __device__ int64_t pixel_index(uint32_t pixel, int width) {
 // Divides the pairs evenly among warps. Calls body(splat index, first pair, end of pairs) for every splat with pairs in
 // the warp's part. By all lanes of a warp.
 template <typename Body>
-__device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t count, const Body &body) {
+GS_DEVICE void for_each_splat(const gs_lm_cache &cache, int64_t count, const Body &body) {
     const int64_t warp = int64_t(blockIdx.x) * warps_of_block + threadIdx.x / 32;
     int64_t at = warp * pairs_of_warp;
     const int64_t stop = min(at + pairs_of_warp, cache.pairs);
@@ -318,9 +316,8 @@ __global__ void __launch_bounds__(cache_block)
 
 // Adds to K sums of each splat. add_pair(i, pixel, e, value) adds pair i to the thread's part of them.
 template <distwar::strategy Strategy, int K, typename AddPair>
-__device__ __forceinline__ void sum_pairs(const gs_splat *splats, int64_t count, const gs_lm_cache &cache,
-                                          distwar::record<float> sums, int balance_threshold,
-                                          const AddPair &add_pair) {
+GS_DEVICE void sum_pairs(const gs_splat *splats, int64_t count, const gs_lm_cache &cache,
+                         distwar::record<float> sums, int balance_threshold, const AddPair &add_pair) {
     for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
         const gs_splat splat = splats[splat_index];
         float value[K] = {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "context.h"
+#include "device_code.h"
 #include "gs_lm.h"
 #include <cuda_runtime.h>
 #include <distwar/block.cuh>
@@ -56,9 +57,8 @@ static_assert(offsetof(splat_squares, cross) + 5 * GS_CHANNELS * sizeof(float) =
               "all fields are summed");
 
 // Adds one pixel. weight: of its channels.
-__device__ __forceinline__ void add_squares(const float weight[GS_CHANNELS], float share,
-                                            const float difference[GS_CHANNELS], float e0, float e1,
-                                            float (&sums)[GS_LM_SQUARES]) {
+GS_DEVICE void add_squares(const float weight[GS_CHANNELS], float share, const float difference[GS_CHANNELS],
+                           float e0, float e1, float (&sums)[GS_LM_SQUARES]) {
     const float e00 = e0 * e0, e01 = e0 * e1, e11 = e1 * e1, share2 = share * share;
     float h = 0;
     DISTWAR_UNROLL

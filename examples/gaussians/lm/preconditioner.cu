@@ -37,8 +37,7 @@ struct splat_row {
 };
 
 // The splat's sums, which are a symmetric matrix, times a row. moves: the row is by a value of the mean.
-__device__ __forceinline__ splat_row times(const float (&sums)[GS_LM_SQUARES_STRIDE], const splat_row &row,
-                                           bool moves) {
+GS_DEVICE splat_row times(const float (&sums)[GS_LM_SQUARES_STRIDE], const splat_row &row, bool moves) {
     splat_row out = {};
     const float *const d = row.log_alpha.d;
     DISTWAR_UNROLL
@@ -60,7 +59,7 @@ __device__ __forceinline__ splat_row times(const float (&sums)[GS_LM_SQUARES_STR
     return out;
 }
 
-__device__ __forceinline__ float product(const splat_row &a, const splat_row &row, bool moves) {
+GS_DEVICE float product(const splat_row &a, const splat_row &row, bool moves) {
     float sum = 0;
     DISTWAR_UNROLL
     for (int k = 0; k < 5; k++) sum = fmaf(row.log_alpha.d[k], a.log_alpha.d[k], sum);
@@ -219,7 +218,7 @@ __global__ void __launch_bounds__(block_threads)
     opacity = square > 0 ? 1 / square : 0;
 }
 
-__device__ __forceinline__ float sum_of_channels(const float *value) {
+GS_DEVICE float sum_of_channels(const float *value) {
     float sum = value[0];
     DISTWAR_UNROLL
     for (int c = 1; c < GS_CHANNELS; c++) sum += value[c];

@@ -32,7 +32,7 @@ constexpr int row_floats = sh_floats(GS_MAX_SH_DEGREE);
 using sh_rows = warp_rows<row_floats>;
 
 // Row i of `values` floats, padded with 0. The loads are independent, so their latencies overlap.
-__device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, float out[row_floats]) {
+GS_DEVICE void load_sh(const float *sh, int64_t i, int values, float out[row_floats]) {
     const float *row = sh + i * values;
     DISTWAR_UNROLL
     for (int k = 0; k < row_floats; k += 4) {
@@ -48,8 +48,7 @@ __device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, 
 }
 
 // sh_basis with 0 beyond the degree.
-__device__ __forceinline__ void padded_sh_basis(int degree, const float direction[3],
-                                                float out[max_sh_coefficients]) {
+GS_DEVICE void padded_sh_basis(int degree, const float direction[3], float out[max_sh_coefficients]) {
     DISTWAR_UNROLL
     for (int k = 0; k < max_sh_coefficients; k++) out[k] = 0;
     sh_basis(degree, direction, out);
@@ -63,9 +62,9 @@ __device__ void store(float *to, bool add, float value) {
 // Adjoint of log_alpha_tangent_of: adds the gradient by the mean and twice the gradient by the
 // covariance.
 template <typename Point>
-__device__ __forceinline__ void
-add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p, const symmetric &covariance,
-                 const gs_splat_grad &sums, symmetric *d_covariance, float d_mean[3]) {
+GS_DEVICE void add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p,
+                                const symmetric &covariance, const gs_splat_grad &sums,
+                                symmetric *d_covariance, float d_mean[3]) {
     float d_mean2d[2], g[2][2], map[2][3], d_j[2][3], d_point[3] = {0, 0, 0};
     conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
     screen_map(camera, p, map);
@@ -75,8 +74,7 @@ add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p,
 }
 
 // Reads the rows of Gaussians first .. first + 31 for which `existing` has a bit. By all lanes of a warp.
-__device__ __forceinline__ void read_sh_rows(const float *sh, int64_t first, unsigned existing, int values,
-                                             sh_rows *rows) {
+GS_DEVICE void read_sh_rows(const float *sh, int64_t first, unsigned existing, int values, sh_rows *rows) {
     __syncwarp();
     const int lane = int(distwar::lane_id());
     if (values == row_floats) {
@@ -89,15 +87,15 @@ __device__ __forceinline__ void read_sh_rows(const float *sh, int64_t first, uns
     finish_rows();
 }
 
-__device__ __forceinline__ void copy_row(const float *row, float out[row_floats]) {
+GS_DEVICE void copy_row(const float *row, float out[row_floats]) {
     DISTWAR_UNROLL
     for (int k = 0; k < row_floats; k += 4) read_four<row_floats>(row + k, 4, out + k);
 }
 
 // Writes whole rows, or adds to them, with all lanes of a warp moving neighbouring floats. mine: this lane's
 // row.
-__device__ __forceinline__ void store_whole_rows(const float mine[row_floats], bool add, int64_t first,
-                                                 unsigned existing, sh_rows *rows, float *sh) {
+GS_DEVICE void store_whole_rows(const float mine[row_floats], bool add, int64_t first, unsigned existing,
+                                sh_rows *rows, float *sh) {
     using part = lane_of_rows<row_floats>;
     const part of;
     const unsigned share = of.share_of(existing);
@@ -126,8 +124,8 @@ __device__ __forceinline__ void store_whole_rows(const float mine[row_floats], b
 }
 
 // Writes every lane's row, or adds it. By all lanes of a warp.
-__device__ __forceinline__ void store_sh_rows(const float mine[row_floats], bool add, int64_t first,
-                                              unsigned existing, int values, sh_rows *rows, float *sh) {
+GS_DEVICE void store_sh_rows(const float mine[row_floats], bool add, int64_t first, unsigned existing,
+                             int values, sh_rows *rows, float *sh) {
     const int lane = int(distwar::lane_id());
     if (values == row_floats) {
         store_whole_rows(mine, add, first, existing, rows, sh);

@@ -17,7 +17,7 @@ struct layout {
     __device__ int64_t operator()(int channel, int64_t pixel) const { return channel * pixels() + pixel; }
 };
 
-__device__ __forceinline__ bool counts(const uint8_t *mask, int64_t pixel) {
+GS_DEVICE bool counts(const uint8_t *mask, int64_t pixel) {
     return !mask || mask[pixel] != 0;
 }
 
@@ -25,15 +25,14 @@ struct blur_memory {
     float values[HALO][HALO], rows[HALO][TILE];
 };
 
-__device__ __forceinline__ float tap(int k, bool squared) {
+GS_DEVICE float tap(int k, bool squared) {
     return squared ? window[k] * window[k] : window[k];
 }
 
 // Calls use(pixel, sum) for the pixels of the block's tile. sum: of read(pixel) under the window, or under
 // its square; 0 outside the image. By all threads of a block of (TILE, STEP).
 template <bool Squared, typename Read, typename Use>
-__device__ __forceinline__ void blur(int width, int height, blur_memory &memory, const Read &read,
-                                     const Use &use) {
+GS_DEVICE void blur(int width, int height, blur_memory &memory, const Read &read, const Use &use) {
     for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = x >= 0 && x < width && y >= 0 && y < height;
         memory.values[row][column] = has ? read(int64_t(y) * width + x) : 0;
@@ -101,9 +100,9 @@ struct four_columns {
     int width, height, x;
     int64_t first;
 
-    __device__ __forceinline__ four_columns(const layout &at, int channel, int x)
+    GS_DEVICE four_columns(const layout &at, int channel, int x)
         : width(at.width), height(at.height), x(x), first(channel * at.pixels()) {}
-    __device__ __forceinline__ void read(const float *values, int y, float out[4]) const {
+    GS_DEVICE void read(const float *values, int y, float out[4]) const {
         const float *row = values + first + int64_t(min(max(y, 0), height - 1)) * width;
         if (aligned) {
             const float4 four = *reinterpret_cast<const float4 *>(row + min(max(x, 0), width - 4));
@@ -112,7 +111,7 @@ struct four_columns {
             for (int e = 0; e < 4; e++) out[e] = row[min(max(x + e, 0), width - 1)];
         }
     }
-    __device__ __forceinline__ void write(const float in[4], int y, float *values) const {
+    GS_DEVICE void write(const float in[4], int y, float *values) const {
         float *row = values + first + (int64_t(y) * width + x);
         if (aligned) {
             *reinterpret_cast<float4 *>(row) = make_float4(in[0], in[1], in[2], in[3]);
@@ -127,10 +126,10 @@ struct four_columns {
 struct strip_place {
     int x, top;
 
-    __device__ __forceinline__ strip_place()
+    GS_DEVICE strip_place()
         : x(int(blockIdx.x) * STRIP + 4 * (int(threadIdx.x) - STRIP_LEND)),
           top(int(blockIdx.y * STRIP_WARPS + threadIdx.y) * STRIP_ROWS) {}
-    __device__ __forceinline__ bool has(const layout &at, int row) const {
+    GS_DEVICE bool has(const layout &at, int row) const {
         const int lane = int(threadIdx.x);
         return lane >= STRIP_LEND && lane < 32 - STRIP_LEND && x < at.width && top + row < at.height;
     }
@@ -140,8 +139,7 @@ struct strip_place {
 // outside the image. Sums along columns stay in registers; shuffles exchange them between neighbouring lanes.
 // There is no shared memory and no barrier. By all lanes of a warp.
 template <bool aligned, typename Use>
-__device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, int top, const float *values,
-                                           const Use &use) {
+GS_DEVICE void blur_strip(const four_columns<aligned> &from, int top, const float *values, const Use &use) {
     float column[STRIP_ROWS][4];
     slide_window(
         [&](int k, float value[4]) {

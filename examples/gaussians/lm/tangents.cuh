@@ -18,9 +18,9 @@ struct camera_point_tangent {
     float mean2d[2]; // pixels
 };
 
-__device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                        const camera_point<reciprocal> &p,
-                                                                        const float mean_change[3]) {
+GS_DEVICE camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
+                                                       const camera_point<reciprocal> &p,
+                                                       const float mean_change[3]) {
     camera_point_tangent t;
     float at[3];
     for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
@@ -34,9 +34,8 @@ __device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs
 }
 
 // The derivative of P = J R. map: P.
-__device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const camera_point<reciprocal> &p,
-                                                   const camera_point_tangent &t, const float map[2][3],
-                                                   float out[2][3]) {
+GS_DEVICE void screen_map_tangent(const gs_camera &camera, const camera_point<reciprocal> &p,
+                                  const camera_point_tangent &t, const float map[2][3], float out[2][3]) {
     for (int k = 0; k < 2; k++) {
         const float diagonal = focal_length(camera, k) / p.depth;
         for (int c = 0; c < 3; c++)
@@ -51,17 +50,15 @@ struct ortho_point_tangent {
     float mean2d[2]; // pixels
 };
 
-__device__ __forceinline__ ortho_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                       const ortho_point &,
-                                                                       const float mean_change[3]) {
+GS_DEVICE ortho_point_tangent camera_point_tangent_of(const gs_camera &camera, const ortho_point &,
+                                                      const float mean_change[3]) {
     ortho_point_tangent t;
     for (int k = 0; k < 2; k++) t.mean2d[k] = focal_length(camera, k) * to_camera(camera, mean_change, k);
     return t;
 }
 
-__device__ __forceinline__ void screen_map_tangent(const gs_camera &, const ortho_point &,
-                                                   const ortho_point_tangent &, const float[2][3],
-                                                   float out[2][3]) {
+GS_DEVICE void screen_map_tangent(const gs_camera &, const ortho_point &, const ortho_point_tangent &,
+                                  const float[2][3], float out[2][3]) {
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) out[k][c] = 0;
 }
@@ -74,9 +71,8 @@ struct fisheye_point_tangent {
     float mean2d[2]; // pixels
 };
 
-__device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                         const fisheye_point &p,
-                                                                         const float mean_change[3]) {
+GS_DEVICE fisheye_point_tangent camera_point_tangent_of(const gs_camera &camera, const fisheye_point &p,
+                                                        const float mean_change[3]) {
     fisheye_point_tangent t;
     float at[3];
     for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
@@ -87,9 +83,8 @@ __device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const g
     return t;
 }
 
-__device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const fisheye_point &,
-                                                   const fisheye_point_tangent &t, const float[2][3],
-                                                   float out[2][3]) {
+GS_DEVICE void screen_map_tangent(const gs_camera &camera, const fisheye_point &,
+                                  const fisheye_point_tangent &t, const float[2][3], float out[2][3]) {
     const float *r = camera.rotation;
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
@@ -105,7 +100,7 @@ struct symmetric {
     float at[6];
 };
 
-__device__ __forceinline__ void times(const symmetric &m, const float v[3], float out[3]) {
+GS_DEVICE void times(const symmetric &m, const float v[3], float out[3]) {
     const float *a = m.at;
     out[0] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
     out[1] = a[1] * v[0] + a[3] * v[1] + a[4] * v[2];
@@ -113,15 +108,15 @@ __device__ __forceinline__ void times(const symmetric &m, const float v[3], floa
 }
 
 // W W^T
-__device__ __forceinline__ symmetric world_covariance(const float a[3][3]) {
+GS_DEVICE symmetric world_covariance(const float a[3][3]) {
     return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
              dot(a[2], a[2])}};
 }
 
 // Adjoint of world_covariance and world_axes. d_covariance: twice the gradient as a full symmetric matrix.
-__device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
-                                                         const symmetric &d_covariance, float d_log_scale[3],
-                                                         float d_quaternion[4]) {
+GS_DEVICE void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
+                                        const symmetric &d_covariance, float d_log_scale[3],
+                                        float d_quaternion[4]) {
     float d_axes[3][3];
     for (int j = 0; j < 3; j++) {
         const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
@@ -134,9 +129,9 @@ __device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s
 
 // Adjoint of P C P^T without eps2d and determinants, in float: adds twice the gradient by C, as a
 // symmetric matrix, and writes the gradient by J.
-__device__ __forceinline__ void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
-                                                            const float p[2][3], const float g[2][2],
-                                                            symmetric *d_given, float d_j[2][3]) {
+GS_DEVICE void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
+                                           const float p[2][3], const float g[2][2], symmetric *d_given,
+                                           float d_j[2][3]) {
     float gp[2][3];
     for (int k = 0; k < 2; k++) {
         float d_p[3];
@@ -162,9 +157,9 @@ __device__ inline void rotation_matrix_tangent(const float q[4], const float t[4
 }
 
 // The derivative of W W^T along changes of log scale and quaternion. a: W.
-__device__ __forceinline__ symmetric world_covariance_tangent(const gaussian_shape &s, const float a[3][3],
-                                                              const float log_scale_change[3],
-                                                              const float quaternion_change[4]) {
+GS_DEVICE symmetric world_covariance_tangent(const gaussian_shape &s, const float a[3][3],
+                                             const float log_scale_change[3],
+                                             const float quaternion_change[4]) {
     float unit_change[4], t[3][3]; // t: of W
     unit_quaternion_tangent(s, quaternion_change, unit_change);
     rotation_matrix_tangent(s.unit, unit_change, t);
@@ -183,8 +178,10 @@ struct image_covariance_tangent {
 };
 
 // The derivative of P C P^T as P changes by p_change and C by given_change.
-__device__ __forceinline__ image_covariance_tangent covariance_from_given_tangent(
-    const symmetric &given, const symmetric &given_change, const float p[2][3], const float p_change[2][3]) {
+GS_DEVICE image_covariance_tangent covariance_from_given_tangent(const symmetric &given,
+                                                                 const symmetric &given_change,
+                                                                 const float p[2][3],
+                                                                 const float p_change[2][3]) {
     float pc[2][3], pc_change[2][3];
     for (int k = 0; k < 2; k++) {
         times(given, p[k], pc[k]);
@@ -203,9 +200,8 @@ struct log_alpha_tangent {
     float d[5];
 };
 
-__device__ __forceinline__ log_alpha_tangent conic_sqrt_tangent(const gs_splat &splat,
-                                                                const float mean2d_change[2],
-                                                                const image_covariance_tangent &change) {
+GS_DEVICE log_alpha_tangent conic_sqrt_tangent(const gs_splat &splat, const float mean2d_change[2],
+                                               const image_covariance_tangent &change) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
                 s = two_ln2 * two_ln2;
@@ -216,8 +212,8 @@ __device__ __forceinline__ log_alpha_tangent conic_sqrt_tangent(const gs_splat &
 // ---- the colour ----
 
 // The derivative of sh_basis at r along t; 0 beyond `degree`.
-__device__ __forceinline__ void sh_basis_tangent(int degree, const float r[3], const float t[3],
-                                                 float out[max_sh_coefficients]) {
+GS_DEVICE void sh_basis_tangent(int degree, const float r[3], const float t[3],
+                                float out[max_sh_coefficients]) {
     const float x = r[0], y = r[1], z = r[2];
     for (int k = 0; k < max_sh_coefficients; k++) out[k] = 0;
     if (degree < 1) return;
@@ -279,19 +275,18 @@ struct seen_mean {
 };
 
 template <int model>
-__device__ __forceinline__ seen_mean<model> seen_mean_of(const gs_camera &camera, const view_constants &v,
-                                                         const float mean[3]) {
+GS_DEVICE seen_mean<model> seen_mean_of(const gs_camera &camera, const view_constants &v,
+                                        const float mean[3]) {
     return {point_of<model, reciprocal>::of(camera, v.limits, mean),
             view_direction_of<reciprocal>(v.negative_center, mean)};
 }
 
 // The derivative of log alpha in one view. covariance and its change: of the world.
 template <typename Point>
-__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camera &camera,
-                                                                  const gs_splat &splat, const Point &p,
-                                                                  const symmetric &covariance,
-                                                                  const symmetric &covariance_change,
-                                                                  const float mean_change[3]) {
+GS_DEVICE log_alpha_tangent log_alpha_tangent_of(const gs_camera &camera, const gs_splat &splat,
+                                                 const Point &p, const symmetric &covariance,
+                                                 const symmetric &covariance_change,
+                                                 const float mean_change[3]) {
     const auto t = camera_point_tangent_of(camera, p, mean_change);
     float map[2][3], map_change[2][3];
     screen_map(camera, p, map);
