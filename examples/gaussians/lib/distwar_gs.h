@@ -92,11 +92,12 @@ enum {
 // The form of scales and opacities.
 typedef enum gs_form {
     GS_RAW,      // logarithms of scales and logits of opacities, as they are trained
-    GS_ACTIVATED // scales and opacities
+    GS_ACTIVATED // scales and opacities, in log_scale and opacity_logit as they are; gradients are by these
 } gs_form;
 
-// The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
-// no stage reads may be NULL; the same array of the gradients may then be NULL too and is not written.
+// The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape, and use nothing but count,
+// sh_degree and arrays. An array that no stage reads may be NULL; that of the gradients may then be NULL too and is not
+// written.
 typedef struct gs_gaussians {
     int64_t count;        // 0..2^31 - 2
     int32_t sh_degree;    // 0..3, of `sh`
@@ -109,16 +110,13 @@ typedef struct gs_gaussians {
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
-    float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
+    float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1
     // Not 0: antialiased. The opacity of a splat is reduced by as much as eps2d enlarges its area
-    // (docs/developers/math.md, section 2). Render a scene as it was trained. Unused in gradients.
+    // (docs/developers/math.md, section 2). Render a scene as it was trained.
     int32_t antialias;
-    // Channels of color: 1..GS_MAX_CHANNELS; 0: GS_CHANNELS, as SH have. A view has its Gaussians'. Unused in gradients.
-    int32_t channels;
-    // GS_ACTIVATED: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
-    // by gs_project and gs_project_backward, refused by others. Unused in gradients.
-    int32_t form; // a gs_form
-    float eps2d;  // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
+    int32_t channels; // of color: 1..GS_MAX_CHANNELS; 0: GS_CHANNELS, as SH have. A view has its Gaussians'
+    int32_t form; // a gs_form; GS_ACTIVATED is taken by gs_project and gs_project_backward, refused by others
+    float eps2d;  // pixels^2, added to both variances of a splat; 0 counts as 0.3
 } gs_gaussians;
 
 // The camera models, X(name, NAME) each: gs_camera.model is GS_NAME. A point (X, Y, Z) of camera space appears at
@@ -182,12 +180,11 @@ typedef struct gs_tile_ranges {
     int64_t isects;      // entries of splat_index; before gs_settle the room for them
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [isects]
-    // How the blend divides the work; other valid values give the same image in another time.
+    // How the blend divides the work; other valid values give the same image in another time, and round gradients otherwise.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
     uint32_t *tile_order; // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
-    // Number of gs_view.views; 0 counts as 1. In all arrays above tile t of view v has the number v tiles_y tiles_x + t;
-    // splat_index names splat i of view v by v count + i.
+    // Number of gs_view.views; 0 counts as 1. Tile t of view v has the number v tiles_y tiles_x + t, its splat i v count + i.
     int32_t views;
     int64_t call; // number of the context's gs_bin that wrote the lists; 0: it was captured into a graph
     // Device: the entries that the lists need. NULL: gs_settle has seen that they fit.
@@ -200,8 +197,8 @@ typedef struct gs_tile_ranges {
 typedef struct gs_view_memory {
     void *memory;
     size_t bytes;
-    // Room for entries of the lists, and of gs_bin's buckets: 0..2^40. gs_settle lets them grow before there is none left. A
-    // caller who can estimate them, from a similar view for example, may set them at the start.
+    // Room for entries of the lists, and of gs_bin's buckets: 0..2^40. gs_settle lets them grow before there is none left; a
+    // caller who can estimate them may set them at the start.
     int64_t isect_capacity;  // 0: the first pass only counts
     int64_t bucket_capacity; // with too few it is slower; 0: by isect_capacity
 } gs_view_memory;
@@ -210,9 +207,8 @@ typedef struct gs_image {
     float *color;         // [channels][height][width]
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
-    // [height][width] each; NULL: not computed. depth: sum of weight times gs_splat.depth, with inverse_depth over it; with
-    // normalize_depth over alpha (0 where alpha is 0)
-    float *depth;
+    // [height][width] each; NULL: not computed.
+    float *depth;        // sum of weight times gs_splat.depth, see gs_view; 0 where alpha is 0
     float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
     float *alpha;        // 1 - transmittance
 } gs_image;
@@ -245,8 +241,8 @@ typedef struct gs_view {
     gs_views views;
     gs_rows rows;            // gs_bin leaves the lists of other rows empty: background. {0, 0}: all rows
     int32_t normalize_depth; // not 0: image.depth is divided by alpha
-    // Not 0: image.depth, not median_depth, is of 1 / gs_splat.depth: the form of monocular estimates, 0 where nothing is.
-    int32_t inverse_depth;
+    int32_t
+        inverse_depth; // not 0: it is of 1 / gs_splat.depth: the form of monocular estimates, 0 where nothing is
     gs_view_memory memory; // belongs to this view, not to copies of it
     gs_splat *splats;      // [count], written by gs_project; NULL: gs_forward places it in memory
     gs_image image; // written by gs_render; gs_bin places in memory what of its first three arrays is NULL
@@ -276,9 +272,8 @@ typedef struct gs_adam_step {
     const gs_gaussians *gaussians, *first_moment, *second_moment;
     gs_adam_rates rates;
     int64_t step; // 1, 2, ...
-    // [count][2], or NULL: to density[i][0] is added the sum of |abs_mean2d| over the views, which gs_refill by splits
-    // reads.
-    float *density;
+    float *
+        density; // [count][2], or NULL: to density[i][0] is added the sum of |abs_mean2d| over the views, for gs_refill
 } gs_adam_step;
 
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
@@ -293,12 +288,11 @@ typedef struct gs_gradient {
     float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
     // Read by gs_render_backward:
     const float *depth; // d loss / d image.depth, [height][width]; NULL: zeros
-    // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed.
-    float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
-    // Written by gs_project_backward: by view.camera. NULL: not computed, at no cost. Of one camera only.
-    gs_camera_gradient *camera;
-    // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means directly as
-    // well as by the image. Replaces what follows from splat_grad (gs_mean2d_gradient). NULL: that stays.
+    // Written by gs_project_backward; NULL: not computed.
+    float *abs_mean2d;          // [count][2]: as mean2d, but sums of the absolute values of each pixel
+    gs_camera_gradient *camera; // by view.camera; of one camera only
+    // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, of a loss that depends on the means directly too.
+    // Replaces what follows from splat_grad (gs_mean2d_gradient). NULL: that stays.
     const float *pixel_mean2d;
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows. NULL: of the view.
@@ -308,8 +302,7 @@ typedef struct gs_gradient {
     float block_limit;
     // Read by gs_project_backward. Not NULL: makes the step of gs_adam in place of writing gradients; `gaussians` is neither
     // read nor written. The result is that of the two calls, up to rounding. The arrays of adam's gaussians may be those
-    // of view.gaussians. Those of sh are aligned to 16 bytes. camera must be NULL. Cost: one launch, which neither writes
-    // nor reads gradients and reads values once, not twice.
+    // of view.gaussians. Those of sh are aligned to 16 bytes. camera must be NULL. Cost: one launch.
     const gs_adam_step *adam;
 } gs_gradient;
 
@@ -318,7 +311,6 @@ typedef struct gs_gradient {
 // Calls gs_project, gs_bin, gs_render and gs_settle, again with more room until the lists fit. Queues all before it waits.
 gs_status gs_forward(gs_view *view, gs_context *context);
 
-// Calls gs_render_backward and gs_project_backward.
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                       gs_context *context);
 
@@ -328,8 +320,7 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // Reads:   gaussians, sh_degree_used, camera.
 // Cost:    one thread per Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
 //          60 operations in double precision; it need not be positive definite if its projection is.
-// Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
-// make the pixels that they reach not finite.
+// Given colours of GS_CHANNELS channels that are not finite cull a Gaussian; others make its pixels not finite.
 gs_status gs_project(const gs_view *view, gs_context *context);
 
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most 2^30. 0: culled,
@@ -347,8 +338,7 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *con
 //          the image. (Rounding may add a splat just below 1/255.) Until gs_settle the host does not know whether they fit:
 //          if not, they are empty, gs_render makes all of the image but n_contrib NaN, and gs_backward returns gradients of
 //          0 (DISTWAR_FIXED: NaN, if those of the image are). ranges.pixels_per_thread and split_tiles keep values that
-//          are valid (those of an earlier view, for example); others become what suits the number of tiles. They affect
-//          time, and the rounding of gradients.
+//          are valid (those of an earlier view, for example); others become what suits the number of tiles.
 gs_status gs_bin(gs_view *view, gs_context *context);
 
 // Waits until the lists of the view's last gs_bin, in the same context, are counted; not for their sorting, nor for what is
@@ -395,7 +385,7 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
                              gs_context *context);
 
 // The gradient by the means of the splats, in pixels, from splat_grad. mean2d, abs_mean2d: [count][2] each, sums of values
-// and of absolute values; either may be NULL. Several cameras: [cameras][count][2]. Reads: splats, gaussians.count.
+// and of absolute values; either may be NULL. Reads: splats, gaussians.count.
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
                              float *abs_mean2d, gs_context *context);
 
@@ -523,9 +513,8 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_context *context);
 // - gs_refill by splits, in place; before it gs_score_add and gs_retire, to free rows that no view needs
 // Results do not depend on the order in which threads run.
 
-// Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
-// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
-// of gs_project_backward; several cameras: [cameras][count][2], added in their order.
+// Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a Gaussian (radius > 0,
+// see gs_radii), and the number of these views; several cameras in their order. mean2d: mean2d or abs_mean2d of gs_gradient.
 // Reads:   view->splats, gaussians.count, the camera's size, views.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density,
                                 gs_context *context);
