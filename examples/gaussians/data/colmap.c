@@ -21,11 +21,6 @@ enum {
     POINT_BYTES = 51
 };
 
-typedef struct source_camera {
-    int64_t id; // first, for compare_ids
-    lens optics;
-} source_camera;
-
 // A file of a model, and the record that is being read.
 typedef struct source {
     input_file file;
@@ -34,7 +29,7 @@ typedef struct source {
     char *at;                                     // what is read next of bytes, or of the line
     record_place place;
     size_t camera_count, camera_room;
-    source_camera *cameras; // sorted by id when images are read
+    dataset_view *cameras; // without poses; sorted by id when images are read
     reconstruction *out;
     fault *why;
 } source;
@@ -149,9 +144,8 @@ static bool read_camera(source *s) {
                            "camera %" PRId64 " has images of %" PRIu64 " x %" PRIu64
                            " pixels; each side must be 1..%d",
                            id, (uint64_t)side[0], (uint64_t)side[1], GS_MAX_SIZE);
-    source_camera camera = {id, {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
+    dataset_view camera = {.id = id, .optics = {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
     lens *const optics = &camera.optics;
-    fault reason;
     lens_model_apply(model, values, optics);
     // 0 and NaN mean an open value in a lens; a COLMAP model has none.
     if (optics->fx == 0 || optics->fy == 0 || isnan(optics->cx) || isnan(optics->cy))
@@ -159,8 +153,8 @@ static bool read_camera(source *s) {
                        "camera %" PRId64
                        " has fx, fy, cx, cy = %g, %g, %g, %g; they must be finite, the first two above 0",
                        id, optics->fx, optics->fy, optics->cx, optics->cy);
-    if (!lens_check(optics, &reason))
-        return fail_at(s->why, &s->place, "camera %" PRId64 " has %s", id, reason.text);
+    if (!lens_check(optics, s->why))
+        return fail_at(s->why, &s->place, "camera %" PRId64 " has %s", id, s->why->text);
     return append(&s->cameras, &s->camera_count, &s->camera_room, &camera, sizeof camera) ||
            fail_at(s->why, &s->place, "no memory for %zu cameras", s->camera_count + 1);
 }
@@ -225,13 +219,13 @@ static bool read_image(source *s) {
     double q[4];
     int64_t camera;
     char name[MAX_NAME];
-    dataset_view view = {0};
+    dataset_view view = {.id = 0};
     if (!take(s, IMAGE_BYTES, "an image") || !whole(s, 4, "an image's id", INT32_MIN, UINT32_MAX, &view.id) ||
         !reals(s, "an image's rotation", q, 4) || !reals(s, "an image's translation", view.translation, 3) ||
         !whole(s, 4, "an image's camera id", INT32_MIN, UINT32_MAX, &camera) || !read_name(s, name))
         return false;
-    const source_camera wanted = {.id = camera}, *const found = bsearch(&wanted, s->cameras, s->camera_count,
-                                                                        sizeof wanted, compare_ids);
+    const dataset_view *const found =
+        bsearch(&camera, s->cameras, s->camera_count, sizeof *s->cameras, compare_ids);
     if (!found)
         return fail_at(s->why, &s->place,
                        "image '%.200s' is of camera %" PRId64 ", which is not in the model", name, camera);

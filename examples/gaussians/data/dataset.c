@@ -58,9 +58,8 @@ enum { RESIZED, MASK_RESIZED, MENDED, TRANSPARENT };
 
 // The camera of a picture that has this size. view->optics: its complete lens.
 static bool complete_camera(bool undistort, const int size[2], dataset_view *view, fault *why) {
-    fault reason;
     lens_complete(&view->optics, size[0], size[1]);
-    if (!lens_check(&view->optics, &reason)) return fail(why, "the camera has %s", reason.text);
+    if (!lens_check(&view->optics, why)) return fail(why, "the camera has %s", why->text);
     const lens of_file = view->optics;
     const bool turned = size[0] == of_file.height && size[1] == of_file.width;
     const bool resized = of_file.width != size[0] || of_file.height != size[1];
@@ -257,16 +256,16 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
     char path[PATH_ROOM], mask[PATH_ROOM];
     photograph p = {.picture = {0}};
-    fault reason;
     bool done = path_join(path, work->pictures, view->name, why) &&
                 (!(wanted || open) || image_read(path, &p.picture, why));
     if (done && wanted && view->mask_path)
         done = path_join(mask, work->folder, view->mask_path, why) &&
                read_mask(mask, &p.picture, &p.map[MASK], &view->remarks, why);
     if (open) size[0] = p.picture.width, size[1] = p.picture.height;
-    done = done && ((wanted ? take_parts(work, view, &p, &reason)
-                            : complete_camera(options->undistort, size, view, &reason)) ||
-                    fail(why, "%s: %s", path, reason.text));
+    done =
+        done &&
+        ((wanted ? take_parts(work, view, &p, why) : complete_camera(options->undistort, size, view, why)) ||
+         fail(why, "%s: %s", path, why->text));
     if (done) dataset_downscale_camera(&view->camera, options->downscale);
     photograph_close(&p);
     return done;
@@ -422,23 +421,21 @@ static bool load_map(loading *work, size_t i, fault *why) {
     photograph p = {.picture = {0}};
     plane *const map = &p.map[DEPTH];
     if (!is_asked(view, work->of)) return true;
-    if (!file_find(work->folder, view->name, depth_suffixes, path)) {
+    if (!file_find(work->folder, view->name, depth_suffixes, path))
         return fail(why, "%s: has no depth map of the picture %s, a PNG or PFM named after it or its stem",
                     work->folder, view->name);
-    }
     if (!plane_read(path, map, why)) return false;
-    fault wrong;
     bool done = map->width == view->optics.width && map->height == view->optics.height;
     if (!done)
-        fail(&wrong, "the depth map has %d x %d values, its picture %d x %d", map->width, map->height,
+        fail(why, "the depth map has %d x %d values, its picture %d x %d", map->width, map->height,
              view->optics.width, view->optics.height);
-    done = done && mark_unknown(map, &wrong) && resample(view, work->options->downscale, &p, &wrong) &&
-           mark_unknown(map, &wrong);
+    done = done && mark_unknown(map, why) && resample(view, work->options->downscale, &p, why) &&
+           mark_unknown(map, why);
     const size_t bytes = done ? plane_size(map) * sizeof(float) : 0;
-    float *const kept = done ? picture_store_keep(&work->data->store, map->values, bytes, &wrong) : NULL;
+    float *const kept = done ? picture_store_keep(&work->data->store, map->values, bytes, why) : NULL;
     if (!kept) {
         photograph_close(&p);
-        return fail(why, "%s: %s", path, wrong.text);
+        return fail(why, "%s: %s", path, why->text);
     }
     picture_store_free(&work->data->store, view->depth);
     view->depth = kept;

@@ -142,12 +142,9 @@ bool lens_resize(lens *optics, int width, int height) {
 }
 
 gs_camera lens_camera(const lens *optics, bool undistort) {
-    gs_camera camera = {.width = optics->width,
-                        .height = optics->height,
-                        .fx = (float)optics->fx,
-                        .fy = (float)optics->fy,
-                        .cx = (float)optics->cx,
-                        .cy = (float)optics->cy};
+    gs_camera camera = {.width = optics->width, .height = optics->height};
+    camera.fx = (float)optics->fx, camera.fy = (float)optics->fy;
+    camera.cx = (float)optics->cx, camera.cy = (float)optics->cy;
     if (!optics->fisheye || undistort) return camera;
     camera.model = GS_FISHEYE;
     fisheye_distortion(optics, camera.distortion);

@@ -82,9 +82,8 @@ bool reconstruction_add_view(reconstruction *r, const record_place *place, const
                              const dataset_view *view, fault *why) {
     dataset_view added = *view;
     const double *const t = view->translation;
-    fault reason;
     bool done = false;
-    if (!lens_check(&added.optics, &reason)) return fail_at(why, place, "the camera has %s", reason.text);
+    if (!lens_check(&added.optics, why)) return fail_at(why, place, "the camera has %s", why->text);
     if (!place_is_near(t))
         return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
     added.name = copy_path(name);

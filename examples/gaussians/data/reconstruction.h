@@ -12,13 +12,13 @@ C_LINKAGE_BEGIN
 
 // A photograph and its camera.
 typedef struct dataset_view {
+    int64_t id; // COLMAP's; first, for compare_ids
     // What readers list:
     char *name;                         // the picture's path inside its folder
     char *mask_path;                    // of the mask's file, inside the folder of the data; NULL: none
     lens optics;                        // of the photograph in its file; complete when it is loaded
     double rotation[9], translation[3]; // as in gs_camera
     bool held_out;                      // for measuring, not for training
-    int64_t id;                         // COLMAP's
     // What dataset_load makes of it:
     gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
     image picture;    // RGB; empty if not wanted

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include "formats/formats.h"
 #include "reconstruction.h"
-#include "files/input_file.h"
 #include <jansson.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,22 +33,24 @@ refuse(const json_place *place, const char *key, const char *format, ...) {
 // tens of bytes for each byte of the file.
 static json_t *json_read(const char *path, fault *why) {
     input_file file;
-    if (!input_file_open(&file, path, why)) return NULL;
+    uint8_t *bytes;
+    size_t count;
     json_error_t error;
-    char mark[3]; // of UTF-8, as editors on Windows write it
-    const bool marked = fread(mark, 1, sizeof mark, file.stream) == sizeof mark &&
-                        memcmp(mark, "\xef\xbb\xbf", sizeof mark) == 0;
-    json_t *document = NULL;
-    bool done = input_file_check(&file, "JSON", why); // before rewind, which forgets errors
-    if (!marked) rewind(file.stream);
-    if (done) document = json_loadf(file.stream, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-    done = done && input_file_check(&file, "JSON", why);
-    if (done && !document)
-        done = fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column,
-                    error.position, error.text);
-    done = done && (json_is_object(document) || fail(why, "%s: at byte 0: not an object", path));
+    if (!input_file_open(&file, path, why)) return NULL;
+    const bool read = read_rest(&file, "JSON", &bytes, &count, why);
     input_file_close(&file);
-    if (done) return document;
+    if (!read) return NULL;
+    // Behind the mark of UTF-8, as editors on Windows write it.
+    const size_t mark = count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    json_t *const document = json_loadb((const char *)bytes + mark, count - mark,
+                                        JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+    free(bytes);
+    if (json_is_object(document)) return document;
+    if (document)
+        fail(why, "%s: at byte 0: not an object", path);
+    else
+        fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column, error.position,
+             error.text);
     json_decref(document);
     return NULL;
 }
@@ -154,10 +155,10 @@ static bool read_matrix(const json_place *place, double m[16]) {
 static bool read_pose(const json_place *place, const char *name, reconstruction *out, dataset_view *view) {
     static const double flip[3] = {1, -1, -1};
     double m[16], turn[9], scale;
-    fault reason;
     if (!read_matrix(place, m)) return false;
     for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
-    if (!rotation_of(turn, &scale, &reason)) return refuse(place, "transform_matrix", "%s", reason.text);
+    if (!rotation_of(turn, &scale, place->why))
+        return refuse(place, "transform_matrix", "%s", place->why->text);
     if (scale != 1) tally_add(&out->scaled, name);
     for (int row = 0; row < 3; row++) {
         view->translation[row] = 0;
@@ -211,13 +212,12 @@ static bool read_frame(const json_place *place, uint64_t number, const lens *com
 static bool read_points(const json_place *place, const char *folder, reconstruction *out) {
     const char *name = NULL;
     char path[PATH_ROOM];
-    fault reason;
     if (!read_path(place, "ply_file_path", &name)) return false;
     if (!name || out->points_file) return true;
     if (!path_join(path, folder, name, place->why)) return false;
     out->points_file = strdup(path);
     if (!out->points_file) return fail(place->why, "%s: no memory for '%s'", place->path, name);
-    return ply_read_points(path, out, &reason) || refuse(place, "ply_file_path", "%s", reason.text);
+    return ply_read_points(path, out, place->why) || refuse(place, "ply_file_path", "%s", place->why->text);
 }
 
 static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,

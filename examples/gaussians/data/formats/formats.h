@@ -40,8 +40,8 @@ static inline int degree_of_rest(int rest) {
 
 // ---- what compressed formats share: a file in memory, values in few bits
 
-// Reads the rest of the file, for the caller to free().
-bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why);
+// Reads the rest of the file, for the caller to free(); `what` is for messages.
+bool read_rest(input_file *file, const char *what, uint8_t **bytes, size_t *count, fault *why);
 // Fails if a file of `size` bytes says to hold more than 1024 times as many, `bytes`: that is an attack on memory, not
 // a scene. Call it before allocating memory.
 bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why);

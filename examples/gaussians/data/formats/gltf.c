@@ -25,20 +25,12 @@ typedef struct gltf {
     fault *why;
 } gltf;
 
-typedef struct accessor {
-    const uint8_t *first;
-    size_t stride;
-    int64_t count;
-    int type;        // of its components, an index of `types`
-    bool normalized; // whole numbers are parts of their largest
-} accessor;
-
+// Of components; the first: floats.
 static const struct {
-    json_int_t number;
-    size_t size;
+    json_int_t number, bytes;
     int most;
-} types[] = {
-    {5126, 4, 0}, {5120, 1, 127}, {5121, 1, 255}, {5122, 2, 32767}, {5123, 2, 65535}}; // the first: floats
+} types[] = {{5126, 4, 0}, {5120, 1, 127}, {5121, 1, 255}, {5122, 2, 32767}, {5123, 2, 65535}};
+enum { TYPES = sizeof types / sizeof *types };
 
 static const json_t *item(const gltf *f, const char *list, json_int_t index) {
     return index < 0 ? NULL : json_array_get(json_object_get(f->root, list), (size_t)index);
@@ -51,50 +43,45 @@ static json_int_t whole(const json_t *object, const char *key, json_int_t otherw
     return !value ? otherwise : good ? json_integer_value(value) : -1;
 }
 
-static bool find_accessor(const gltf *f, json_int_t index, int components, accessor *out) {
-    static const char *const shapes[] = {NULL, "SCALAR", NULL, "VEC3", "VEC4"};
-    const json_t *const a = item(f, "accessors", index), *const view = item(f, "bufferViews",
-                                                                            whole(a, "bufferView", -1));
-    const char *const shape = json_string_value(json_object_get(a, "type"));
-    const json_int_t buffer = whole(view, "buffer", -1), offset = whole(view, "byteOffset", 0);
-    const json_int_t length = whole(view, "byteLength", -1), count = whole(a, "count", -1);
-    const json_int_t begin = whole(a, "byteOffset", 0), number = whole(a, "componentType", -1);
-    int type = 0;
-    while (type < 5 && types[type].number != number) type++;
-    if (type == 5 || !shape || strcmp(shape, shapes[components]) != 0 || json_object_get(a, "sparse"))
-        return false;
-    const json_int_t bytes = (json_int_t)types[type].size * components,
-                     stride = whole(view, "byteStride", bytes);
-    if (buffer < 0 || buffer >= MOST_BUFFERS || offset < 0 || length < 0 || begin < 0 || count < 0)
-        return false;
-    if (count > INT32_MAX || stride < bytes || stride > 252 || begin > length) return false;
-    const json_int_t room = (json_int_t)f->bytes[buffer];
-    if (offset > room || length > room - offset) return false;
-    if (count > 0 && (count - 1) * stride + bytes > length - begin) return false;
-    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, type,
-                      json_is_true(json_object_get(a, "normalized"))};
-    return true;
-}
-
-static float value_of(const accessor *a, int64_t i, int component) {
-    const size_t size = types[a->type].size;
-    const int most = types[a->type].most;
-    const uint8_t *const at = a->first + (size_t)i * a->stride + (size_t)component * size;
+static float value_at(const uint8_t *at, int type, bool normalized) {
+    const int most = types[type].most;
     float real;
     if (most == 0) return *(float *)memcpy(&real, at, sizeof real);
-    const int bits = size == 1 ? at[0] : at[0] | at[1] << 8;
+    const int bits = most < 256 ? at[0] : at[0] | at[1] << 8;
     const int value = most < 128 ? (int8_t)bits : most == 32767 ? (int16_t)bits : bits;
-    return a->normalized ? fmaxf((float)value / (float)most, -1) : (float)value;
+    return normalized ? fmaxf((float)value / (float)most, -1) : (float)value; // parts of the largest
 }
 
-// The accessor of an attribute, with as many rows as the scene's part has; `count` < 0: any.
-static bool find_attribute(const gltf *f, const json_t *attributes, const char *name, int components,
-                           int64_t count, accessor *out) {
-    if (!find_accessor(f, whole(attributes, name, -1), components, out))
+// Reads the *count rows of an attribute, to floats that are `width` apart; to NULL: only says how many it has.
+static bool read_attribute(const gltf *f, const json_t *attributes, const char *name, int components,
+                           float *to, int64_t width, int64_t *count) {
+    static const char *const shapes[] = {NULL, "SCALAR", NULL, "VEC3", "VEC4"};
+    const json_t *const a = item(f, "accessors", whole(attributes, name, -1));
+    const json_t *const view = item(f, "bufferViews", whole(a, "bufferView", -1));
+    const char *const shape = json_string_value(json_object_get(a, "type"));
+    const bool normalized = json_is_true(json_object_get(a, "normalized"));
+    const json_int_t buffer = whole(view, "buffer", -1), offset = whole(view, "byteOffset", 0),
+                     length = whole(view, "byteLength", -1), begin = whole(a, "byteOffset", 0),
+                     rows = whole(a, "count", -1), number = whole(a, "componentType", -1),
+                     room = buffer >= 0 && buffer < MOST_BUFFERS ? (json_int_t)f->bytes[buffer] : -1;
+    int type = 0;
+    while (type < TYPES && types[type].number != number) type++;
+    const json_int_t bytes = type < TYPES ? types[type].bytes * components : INT32_MAX,
+                     stride = whole(view, "byteStride", bytes);
+    if (!shape || strcmp(shape, shapes[components]) != 0 || json_object_get(a, "sparse") || stride < bytes ||
+        stride > 252 || rows < 0 || rows > INT32_MAX || offset < 0 || offset > room || length < 0 ||
+        length > room - offset || begin < 0 || begin > length ||
+        (rows > 0 && (rows - 1) * stride + bytes > length - begin))
         return fail(f->why,
                     "%s: attribute %s: its accessor is missing, of another type, or beyond its buffer",
                     f->path, name);
-    return count < 0 || out->count == count || fail(f->why, "%s: attributes of different counts", f->path);
+    if (to && rows != *count) return fail(f->why, "%s: attributes of different counts", f->path);
+    *count = rows;
+    const uint8_t *const first = f->buffer[buffer] + offset + begin;
+    for (int64_t i = 0; to && i < rows; i++)
+        for (int k = 0; k < components; k++)
+            to[i * width + k] = value_at(first + i * stride + k * types[type].bytes, type, normalized);
+    return true;
 }
 
 static int degree_of_coefficient(int k) {
@@ -133,35 +120,32 @@ static bool check_extension(const gltf *f, const json_t *primitive, const json_t
 }
 
 static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to) {
-    accessor means, scales, rotations, opacities, sh;
-    const int64_t width = coefficients(to->sh_degree);
     char name[64];
-    if (!find_attribute(f, attributes, "POSITION", 3, to->count, &means) ||
-        !find_attribute(f, attributes, EXTENSION ":SCALE", 3, to->count, &scales) ||
-        !find_attribute(f, attributes, EXTENSION ":ROTATION", 4, to->count, &rotations) ||
-        !find_attribute(f, attributes, EXTENSION ":OPACITY", 1, to->count, &opacities))
+    if (!read_attribute(f, attributes, "POSITION", 3, to->mean, 3, &to->count) ||
+        !read_attribute(f, attributes, EXTENSION ":SCALE", 3, to->log_scale, 3, &to->count) ||
+        !read_attribute(f, attributes, EXTENSION ":ROTATION", 4, to->quaternion, 4, &to->count) ||
+        !read_attribute(f, attributes, EXTENSION ":OPACITY", 1, to->opacity_logit, 1, &to->count))
         return false;
     for (int64_t i = 0; i < to->count; i++) {
-        const double opacity = (double)value_of(&opacities, i, 0);
+        float *const scale = to->log_scale + 3 * i, *const q = to->quaternion + 4 * i, w = q[3];
+        const double opacity = (double)to->opacity_logit[i];
         for (int k = 0; k < 3; k++) {
-            const float scale = value_of(&scales, i, k);
-            if (!(scale >= 0) || !(opacity >= 0) || !(opacity <= 1))
+            if (!(scale[k] >= 0) || !(opacity >= 0) || !(opacity <= 1))
                 return fail(f->why,
                             "%s: Gaussian %" PRId64
                             " has scale %f and opacity %f; scales are not logarithms, "
                             "as in drafts of " EXTENSION,
-                            f->path, i, (double)scale, opacity);
-            to->mean[3 * i + k] = value_of(&means, i, k);
-            to->log_scale[3 * i + k] = logf(scale);
+                            f->path, i, (double)scale[k], opacity);
+            scale[k] = logf(scale[k]);
         }
         to->opacity_logit[i] = (float)log(opacity / (1 - opacity));
-        for (int k = 0; k < 4; k++) to->quaternion[4 * i + k] = value_of(&rotations, i, (k + 3) % 4);
+        memmove(q + 1, q, 3 * sizeof *q); // x, y, z, w in the file
+        q[0] = w;
     }
-    for (int k = 0; k < coefficients(degree_of(attributes)); k++) {
-        if (!find_attribute(f, attributes, harmonic_name(k, name), 3, to->count, &sh)) return false;
-        for (int64_t i = 0; i < 3 * to->count; i++)
-            to->sh[(i / 3 * width + k) * 3 + i % 3] = value_of(&sh, i / 3, (int)(i % 3));
-    }
+    for (int k = 0; k < coefficients(degree_of(attributes)); k++)
+        if (!read_attribute(f, attributes, harmonic_name(k, name), 3, to->sh + GS_CHANNELS * k,
+                            GS_CHANNELS * coefficients(to->sh_degree), &to->count))
+            return false;
     return true;
 }
 
@@ -173,15 +157,15 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
         const json_t *const attributes = json_object_get(primitive, "attributes"),
                             *const extension =
                                 json_object_get(json_object_get(primitive, "extensions"), EXTENSION);
-        accessor means;
+        int64_t count;
         similarity move;
         if (!extension) continue;
         if (!check_extension(f, primitive, extension) ||
-            !find_attribute(f, attributes, "POSITION", 3, -1, &means))
+            !read_attribute(f, attributes, "POSITION", 3, NULL, 0, &count))
             return false;
         if (f->out->mean) {
             gs_gaussians rows = *f->out; // those from f->at
-            rows.count = means.count;
+            rows.count = count;
             rows.mean += 3 * f->at;
             rows.log_scale += 3 * f->at;
             rows.quaternion += 4 * f->at;
@@ -195,7 +179,7 @@ static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
         } else if (degree_of(attributes) > f->out->sh_degree) {
             f->out->sh_degree = degree_of(attributes);
         }
-        f->at += means.count;
+        f->at += count;
     }
     return true;
 }
@@ -273,7 +257,7 @@ static bool read_beside(gltf *f, const char *uri, size_t index) {
         return fail(f->why, "%s: buffers[%zu]: '%.40s' is not a file beside it", f->path, index, uri);
     if (!path_join(path, slash ? folder : ".", uri, f->why) || !input_file_open(&file, path, f->why))
         return false;
-    const bool done = read_rest(&file, &f->buffer[index], &f->bytes[index], f->why);
+    const bool done = read_rest(&file, "the scene", &f->buffer[index], &f->bytes[index], f->why);
     input_file_close(&file);
     return done;
 }
@@ -333,7 +317,7 @@ static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
     gltf f = {.path = file->path, .out = out, .why = why, .all = (size_t)file->size};
-    if (!read_rest(file, &bytes, &size, why)) return false;
+    if (!read_rest(file, "the scene", &bytes, &size, why)) return false;
     bool done = read_chunks(&f, bytes, size);
     f.visited = done ? malloc(json_array_size(json_object_get(f.root, "nodes")) + 1) : NULL;
     if (done && !f.visited) done = fail(why, "%s: no memory", f.path);

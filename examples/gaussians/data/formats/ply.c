@@ -306,7 +306,6 @@ static bool check_count(input_file *file, const layout *l, fault *why) {
 
 static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
     layout all, *const l = &all;
-    fault reason;
     if (!read_layout(file, false, l, why) || !check_count(file, l, why)) return false;
     const bool ascii = l->header.ascii;
     const size_t stride = l->vertex->stride;
@@ -314,8 +313,8 @@ static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
     if (!ascii && l->header.elements == 1 && file->size != end)
         return fail(why, "%s: %" PRIu64 " bytes follow the last vertex, at byte %" PRIu64, file->path,
                     file->size - end, end);
-    if (!scene_open(out, (int64_t)l->vertex->count, l->sh_degree, &reason))
-        return fail(why, "%s: %s", file->path, reason.text);
+    if (!scene_open(out, (int64_t)l->vertex->count, l->sh_degree, why))
+        return fail(why, "%s: %s", file->path, why->text);
     out->antialias = l->header.antialiased;
     const gs_arrays arrays = gs_arrays_of(out);
     char block[BLOCK];

@@ -90,16 +90,13 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     if (!format || !input_file_open(&file, path, why)) return false;
     bool done = read_open(&file, format, out, why);
     if (done && values != SCENE_ANY) {
-        fault first;
         give_limits(out);
-        done = check_finite(out, 0, path, "", &first);
+        done = check_finite(out, 0, path, "", why);
         if (!done && values == SCENE_DROP) {
             const int64_t dropped = gaussians_keep_finite(out);
             fprintf(stderr, "dsplat: %s: %" PRId64 " Gaussians are not finite and left out (the first: %s)\n",
-                    path, dropped, strrchr(first.text, ':') + 2);
+                    path, dropped, strrchr(why->text, ':') + 2);
             done = true;
-        } else if (!done) {
-            *why = first;
         }
     }
     if (!done) scene_close(out);
@@ -186,11 +183,11 @@ bool scene_is_possible(const char *path, fault *why) {
 
 // ---- what compressed formats share
 
-bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why) {
+bool read_rest(input_file *file, const char *what, uint8_t **bytes, size_t *count, fault *why) {
     *count = file->offset < file->size ? (size_t)(file->size - file->offset) : 0;
     *bytes = malloc(*count ? *count : 1);
     if (!*bytes) return fail(why, "%s: no memory for %zu bytes", file->path, *count);
-    if (input_file_read(file, *bytes, *count, "the scene", why)) return true;
+    if (input_file_read(file, *bytes, *count, what, why)) return true;
     free(*bytes);
     *bytes = NULL;
     return false;

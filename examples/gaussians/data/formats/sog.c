@@ -175,7 +175,7 @@ static bool sog_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
     sog_file s = {.path = file->path, .size = file->size, .why = why};
-    if (!read_rest(file, &bytes, &size, why)) return false;
+    if (!read_rest(file, "the scene", &bytes, &size, why)) return false;
     const bool done = zip_open(&s.zip, file->path, bytes, size, why) && read_scene(&s, out);
     for (int p = 0; p < PICTURES; p++) WebPFree(s.rgba[p]);
     json_decref(s.meta);
@@ -330,14 +330,11 @@ static double part_of(const sog_plan *s, int64_t i, int k, double most) {
 
 static void find_order(sog_plan *s) {
     const gs_gaussians *const g = s->scene;
-    for (int k = 0; k < AXES; k++) {
-        s->codes.least[k] = g->count ? INFINITY : 0;
-        s->codes.most[k] = g->count ? -INFINITY : 0;
-    }
     for (int64_t i = 0; i < AXES * g->count; i++) {
         const float n = (float)log_place(g->mean[i]);
-        s->codes.least[i % AXES] = fminf(s->codes.least[i % AXES], n);
-        s->codes.most[i % AXES] = fmaxf(s->codes.most[i % AXES], n);
+        float *const least = &s->codes.least[i % AXES], *const most = &s->codes.most[i % AXES];
+        *least = i < AXES ? n : fminf(*least, n);
+        *most = i < AXES ? n : fmaxf(*most, n);
     }
     for (int64_t i = 0; i < g->count; i++) {
         s->order[i] = (uint64_t)i;

@@ -211,7 +211,7 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
     size_t size;
     spz_header h;
     spz_parts parts = {.total = 0};
-    if (!read_rest(file, &bytes, &size, why)) return false;
+    if (!read_rest(file, "the scene", &bytes, &size, why)) return false;
     const bool gzip = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
     bool done = (gzip ? read_gzip : read_zstd)(file, bytes, size, &h, &parts, why);
     free(bytes);
