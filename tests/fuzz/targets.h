@@ -17,7 +17,6 @@ extern "C" {
     X(spz_inside, use_spz_inside, NULL, "a.spz")                                                             \
     X(sog, use_scene, mend_sog, "a.sog")                                                                     \
     X(glb, use_scene, NULL, "a.glb")                                                                         \
-    X(gltf, use_scene, NULL, "a.gltf a.bin")                                                                 \
     X(points, use_points, NULL, "points.ply")                                                                \
     X(picture, use_picture, mend_picture, "a.png")                                                           \
     X(plane, use_plane, mend_picture, "a.pfm")                                                               \

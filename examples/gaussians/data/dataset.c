@@ -172,8 +172,7 @@ static bool keep_map(picture_store *store, const plane *map, uint8_t known, uint
 // ---- many files at once
 
 typedef struct loading {
-    const char *folder;       // of the data, or of depth maps
-    char pictures[PATH_ROOM]; // their folder
+    const char *folder, *pictures; // of the data, or of depth maps; of the pictures
     const dataset_options *options;
     depth_maps_of of;
     dataset *data;
@@ -280,16 +279,16 @@ static void add_file(dataset *out, const char *folder, const char *name) {
 }
 
 // Moves views and points, and lists their files.
-static bool move_to_dataset(reconstruction *source, const char *folder, const char *pictures, dataset *out,
-                            fault *why) {
+static bool move_to_dataset(reconstruction *source, const char *folder, dataset *out, fault *why) {
     static const char *const names[] = {"cameras.bin",          "images.bin",      "cameras.txt",
                                         "images.txt",           "transforms.json", "transforms_train.json",
                                         "transforms_test.json", "points3D.bin",    "points3D.txt"};
     const size_t name_count = sizeof names / sizeof *names;
+    const char *const inside = source->pictures + strlen(folder);
     char model[PATH_ROOM]; // the folder of the file that lists the views
     out->points = malloc((source->point_count + 1) * sizeof *out->points);
     out->colors = malloc((source->point_count + 1) * sizeof *out->colors);
-    out->picture_folder = strdup(source->pictures);
+    out->picture_folder = strdup(*inside ? inside + 1 : inside);
     out->files = calloc(name_count + 1 + 2 * source->view_count, sizeof *out->files);
     if (!out->points || !out->colors || !out->picture_folder || !out->files)
         return fail(why, "no memory for %zu views and %zu points", source->view_count, source->point_count);
@@ -306,7 +305,7 @@ static bool move_to_dataset(reconstruction *source, const char *folder, const ch
     for (size_t i = 0; i < name_count; i++) add_file(out, model, names[i]);
     if (source->points_file) add_file(out, source->points_file, NULL);
     for (size_t i = 0; i < out->view_count; i++) {
-        add_file(out, pictures, out->views[i].name);
+        add_file(out, source->pictures, out->views[i].name);
         if (out->views[i].mask_path) add_file(out, folder, out->views[i].mask_path);
     }
     return true;
@@ -381,14 +380,10 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
     reconstruction source;
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    loading work = {.folder = folder, .options = options, .data = out, .read = load_view};
+    loading work = {folder, source.pictures, .options = options, .data = out, .read = load_view};
     bool loaded = find_and_read(folder, options, &source, why) &&
                   reconstruction_settle(&source, folder, options->wanted == dataset_no_picture, why);
-    const char *const inside = source.pictures;
-    if (loaded &&
-        snprintf(work.pictures, PATH_ROOM, "%s%s%s", folder, *inside ? "/" : "", inside) >= PATH_ROOM)
-        loaded = fail(why, "%.200s...: the path is too long", folder);
-    loaded = loaded && move_to_dataset(&source, folder, work.pictures, out, why) && read_all(&work, why);
+    loaded = loaded && move_to_dataset(&source, folder, out, why) && read_all(&work, why);
     if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
     if (loaded) say_remarks(out, folder);
     reconstruction_close(&source);

@@ -185,23 +185,18 @@ static void drop_nameless(reconstruction *r) {
 }
 
 static bool find_pictures(reconstruction *r, const char *folder, bool cameras_only, fault *why) {
-    static const char *const folders[] = {"", "images", "", "input", "images_2", "images_4", "images_8"};
-    size_t most = 0;
-    char path[PATH_ROOM], best[PATH_ROOM], found[PATH_ROOM];
+    static const char *const folders[] = {"", "/images", "", "/input", "/images_2", "/images_4", "/images_8"};
+    size_t most = 0, best = r->in_images;
+    char found[PATH_ROOM];
     tally heic = {0}, missing = {0};
-    const char *pictures = r->in_images ? "images" : "";
-    snprintf(best, sizeof best, "%s", folder);
-    for (size_t i = r->in_images; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
-        snprintf(path, sizeof path, "%s%s%s", folder, *folders[i] ? "/" : "",
-                 folders[i]); // too long: has none
+    for (size_t i = best; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
         size_t count = 0;
-        for (size_t k = 0; k < r->view_count; k++) count += find_picture(path, r->views[k].name, found);
-        if (count <= most) continue;
-        most = count;
-        pictures = folders[i];
-        strcpy(best, path);
+        snprintf(r->pictures, PATH_ROOM, "%s%s", folder, folders[i]); // too long: has none
+        for (size_t k = 0; k < r->view_count; k++)
+            count += find_picture(r->pictures, r->views[k].name, found);
+        if (count > most) most = count, best = i;
     }
-    strcpy(r->pictures, pictures);
+    snprintf(r->pictures, PATH_ROOM, "%s%s", folder, folders[best]);
     if (most == 0 && cameras_only) return true;
     for (size_t i = 0; i < r->view_count; i++)
         if (picture_is_heic(r->views[i].name)) tally_add(&heic, r->views[i].name);
@@ -215,12 +210,12 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
                     "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its "
                     "images, input, images_2, images_4 or images_8",
                     r->file, r->view_count, r->views->name, folder);
-    if (strcmp(pictures, r->in_images ? "images" : "") != 0)
+    if (best != r->in_images)
         fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
-                best);
+                r->pictures);
     for (size_t i = 0; i < r->view_count; i++) {
         char *const listed = r->views[i].name;
-        const bool is_there = find_picture(best, listed, found);
+        const bool is_there = find_picture(r->pictures, listed, found);
         if (!is_there) tally_add(&missing, listed);
         r->views[i].name = is_there ? strdup(found) : NULL;
         free(listed);

@@ -48,7 +48,7 @@ typedef struct tally {
 typedef struct reconstruction {
     char file[PATH_ROOM];     // that lists the views, for messages
     bool in_images;           // the pictures lie in images/ rather than in the folder of the data
-    char pictures[PATH_ROOM]; // their folder inside the data's; "": that itself. Of reconstruction_settle
+    char pictures[PATH_ROOM]; // the path of their folder, the data's or one inside. Of reconstruction_settle
     size_t view_count, view_room;
     dataset_view *views;
     size_t point_count, point_room;

@@ -114,11 +114,11 @@ void zip_end(zip_writer *zip);
 
 // ---- the formats
 
-extern const scene_format ply_format;              // of the original program
-extern const scene_format spz_format;              // of Niantic
-extern const scene_format sog_format;              // of PlayCanvas
-extern const scene_format compressed_ply_format;   // of PlayCanvas
-extern const scene_format splat_format;            // of antimatter15
-extern const scene_format glb_format, gltf_format; // of Khronos; gltf.c
+extern const scene_format ply_format;            // of the original program
+extern const scene_format spz_format;            // of Niantic
+extern const scene_format sog_format;            // of PlayCanvas
+extern const scene_format compressed_ply_format; // of PlayCanvas
+extern const scene_format splat_format;          // of antimatter15
+extern const scene_format glb_format;            // of Khronos; gltf.c
 
 C_LINKAGE_END

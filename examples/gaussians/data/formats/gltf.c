@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Scenes as glTF 2.0 with KHR_gaussian_splatting (Khronos, ratified 2026), in one file (.glb) or with files beside it
-// (.gltf). All primitives with the extension become one scene, moved as their nodes say. Axes: x left, y up, z forward;
-// ours have x and y reversed. The format does not say whether a scene is antialiased. Files are only read. Refused are
-// buffers inside the JSON (data: URIs), sparse accessors and extensions that compress.
+// Scenes as glTF 2.0 with KHR_gaussian_splatting (Khronos, ratified 2026), in one file (.glb). All primitives with the
+// extension become one scene, moved as their nodes say. Axes: x left, y up, z forward; ours have x and y reversed. The
+// format does not say whether a scene is antialiased. Files are only read. Refused are buffers in other files or in the
+// JSON, sparse accessors and extensions that compress.
 #include "formats/formats.h"
-#include "files/path.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -12,14 +11,14 @@
 
 #define EXTENSION "KHR_gaussian_splatting"
 enum { MAGIC = 0x46546c67, JSON_CHUNK = 0x4e4f534a, BINARY_CHUNK = 0x004e4942 };
-enum { MOST_BUFFERS = 16, MOST_DEPTH = 64 };
+enum { MOST_DEPTH = 64 };
 
 typedef struct gltf {
     const char *path;
     json_t *root;
-    uint8_t *buffer[MOST_BUFFERS];
-    size_t bytes[MOST_BUFFERS], all; // all: bytes of all files
-    uint8_t *visited;                // of each node: a node has one parent
+    const uint8_t *buffer; // the file's last chunk
+    json_int_t room;       // bytes of it
+    uint8_t *visited;      // of each node: a node has one parent
     gs_gaussians *out;
     int64_t at; // Gaussians placed
     fault *why;
@@ -62,22 +61,21 @@ static bool read_attribute(const gltf *f, const json_t *attributes, const char *
     const bool normalized = json_is_true(json_object_get(a, "normalized"));
     const json_int_t buffer = whole(view, "buffer", -1), offset = whole(view, "byteOffset", 0),
                      length = whole(view, "byteLength", -1), begin = whole(a, "byteOffset", 0),
-                     rows = whole(a, "count", -1), number = whole(a, "componentType", -1),
-                     room = buffer >= 0 && buffer < MOST_BUFFERS ? (json_int_t)f->bytes[buffer] : -1;
+                     rows = whole(a, "count", -1), number = whole(a, "componentType", -1);
     int type = 0;
     while (type < TYPES && types[type].number != number) type++;
     const json_int_t bytes = type < TYPES ? types[type].bytes * components : INT32_MAX,
                      stride = whole(view, "byteStride", bytes);
     if (!shape || strcmp(shape, shapes[components]) != 0 || json_object_get(a, "sparse") || stride < bytes ||
-        stride > 252 || rows < 0 || rows > INT32_MAX || offset < 0 || offset > room || length < 0 ||
-        length > room - offset || begin < 0 || begin > length ||
+        stride > 252 || rows < 0 || rows > INT32_MAX || buffer != 0 || offset < 0 || offset > f->room ||
+        length < 0 || length > f->room - offset || begin < 0 || begin > length ||
         (rows > 0 && (rows - 1) * stride + bytes > length - begin))
         return fail(f->why,
                     "%s: attribute %s: its accessor is missing, of another type, or beyond its buffer",
                     f->path, name);
     if (to && rows != *count) return fail(f->why, "%s: attributes of different counts", f->path);
     *count = rows;
-    const uint8_t *const first = f->buffer[buffer] + offset + begin;
+    const uint8_t *const first = f->buffer + offset + begin;
     for (int64_t i = 0; to && i < rows; i++)
         for (int k = 0; k < components; k++)
             to[i * width + k] = value_at(first + i * stride + k * types[type].bytes, type, normalized);
@@ -246,91 +244,53 @@ static bool take_scene(gltf *f) {
 
 // ---- files
 
-// "folder of the file/uri"
-static bool read_beside(gltf *f, const char *uri, size_t index) {
-    char folder[PATH_ROOM], path[PATH_ROOM];
-    input_file file;
-    snprintf(folder, sizeof folder, "%s", f->path);
-    char *const slash = strrchr(folder, '/');
-    if (slash) slash[1] = '\0';
-    if (strncmp(uri, "data:", 5) == 0 || !path_stays_inside(uri))
-        return fail(f->why, "%s: buffers[%zu]: '%.40s' is not a file beside it", f->path, index, uri);
-    if (!path_join(path, slash ? folder : ".", uri, f->why) || !input_file_open(&file, path, f->why))
-        return false;
-    const bool done = read_rest(&file, "the scene", &f->buffer[index], &f->bytes[index], f->why);
-    input_file_close(&file);
-    return done;
-}
-
-static bool read_buffers(gltf *f) {
-    const json_t *const list = json_object_get(f->root, "buffers"), *one;
-    size_t index;
-    if (json_array_size(list) > MOST_BUFFERS)
-        return fail(f->why, "%s: %zu buffers; at most %d are read", f->path, json_array_size(list),
-                    MOST_BUFFERS);
-    json_array_foreach(list, index, one) {
-        const char *const uri = json_string_value(json_object_get(one, "uri"));
-        if (uri && f->buffer[index])
-            return fail(f->why, "%s: buffers[0] is in the file and has a uri", f->path);
-        if (uri && !read_beside(f, uri, index)) return false;
-        const json_int_t length = whole(one, "byteLength", -1);
-        if (length < 0 || (uint64_t)length > f->bytes[index])
-            return fail(f->why, "%s: truncated or damaged: buffers[%zu] has %zu bytes, not %lld", f->path,
-                        index, f->bytes[index], (long long)length);
-        f->all += uri ? f->bytes[index] : 0;
-    }
-    return true;
-}
-
-// The JSON, and of a .glb its first buffer.
+// The JSON, and behind it the buffer.
 static bool read_chunks(gltf *f, const uint8_t *bytes, size_t size) {
     uint32_t header[5] = {0}, next[2]; // magic, version, bytes; bytes and type of a chunk
-    const uint8_t *text = bytes;
-    size_t length = size;
+    const uint8_t *const text = bytes + sizeof header;
     json_error_t error;
     memcpy(header, bytes, size < sizeof header ? size : sizeof header);
-    if (header[0] == MAGIC) {
-        text = bytes + sizeof header;
-        length = header[3];
-        if (header[1] != 2 || header[2] != size || header[4] != JSON_CHUNK || size < sizeof header ||
-            length > size - sizeof header)
-            return fail(f->why, "%s: truncated or damaged: at byte 0: not a whole file of version 2 of glTF",
-                        f->path);
-        size_t left = size - sizeof header - length;
-        if (left > 0) {
-            const uint8_t *const rest = text + length;
-            if (left >= sizeof next) memcpy(next, rest, sizeof next);
-            if (left < sizeof next || next[1] != BINARY_CHUNK || next[0] > left - sizeof next)
-                return fail(f->why, "%s: truncated or damaged: at byte %zu: not a buffer", f->path,
-                            size - left);
-            f->bytes[0] = next[0];
-            f->buffer[0] = malloc(f->bytes[0] + 1);
-            if (!f->buffer[0]) return fail(f->why, "%s: no memory for %zu bytes", f->path, f->bytes[0]);
-            memcpy(f->buffer[0], rest + sizeof next, f->bytes[0]);
-        }
+    if (header[0] != MAGIC || header[1] != 2 || header[2] != size || header[4] != JSON_CHUNK ||
+        size < sizeof header || header[3] > size - sizeof header)
+        return fail(f->why, "%s: truncated or damaged: at byte 0: not a whole file of version 2 of glTF",
+                    f->path);
+    const size_t left = size - sizeof header - header[3];
+    if (left > 0) {
+        if (left >= sizeof next) memcpy(next, text + header[3], sizeof next);
+        if (left < sizeof next || next[1] != BINARY_CHUNK || next[0] > left - sizeof next)
+            return fail(f->why, "%s: truncated or damaged: at byte %zu: not a buffer", f->path, size - left);
+        f->buffer = text + header[3] + sizeof next;
+        f->room = next[0];
     }
-    f->root = json_loadb((const char *)text, length, JSON_REJECT_DUPLICATES, &error);
-    return f->root || fail(f->why, "%s: at byte %d of the JSON: %s", f->path, error.position, error.text);
+    f->root = json_loadb((const char *)text, header[3], JSON_REJECT_DUPLICATES, &error);
+    if (!f->root) return fail(f->why, "%s: at byte %d of the JSON: %s", f->path, error.position, error.text);
+    const json_t *const buffers = json_object_get(f->root, "buffers"), *const first =
+                                                                           json_array_get(buffers, 0);
+    const json_int_t length = whole(first, "byteLength", -1);
+    if (json_array_size(buffers) > 1 || json_object_get(first, "uri"))
+        return fail(f->why, "%s: has buffers that are not in the file; `gltf-transform copy` puts them there",
+                    f->path);
+    return !first || (length >= 0 && length <= f->room) ||
+           fail(f->why, "%s: truncated or damaged: buffers[0] has %lld bytes, not %lld", f->path,
+                (long long)f->room, (long long)length);
 }
 
-static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
+static bool glb_read(input_file *file, gs_gaussians *out, fault *why) {
     uint8_t *bytes;
     size_t size;
-    gltf f = {.path = file->path, .out = out, .why = why, .all = (size_t)file->size};
+    gltf f = {.path = file->path, .out = out, .why = why};
     if (!read_rest(file, "the scene", &bytes, &size, why)) return false;
     bool done = read_chunks(&f, bytes, size);
     f.visited = done ? malloc(json_array_size(json_object_get(f.root, "nodes")) + 1) : NULL;
     if (done && !f.visited) done = fail(why, "%s: no memory", f.path);
-    done = done && read_buffers(&f) && take_scene(&f);
+    done = done && take_scene(&f);
     if (done && f.at == 0) done = fail(why, "%s: holds no Gaussians of " EXTENSION, f.path);
-    done = done && is_plausible(f.path, f.all, 16 * (uint64_t)f.at, why) &&
+    done = done && is_plausible(f.path, file->size, 16 * (uint64_t)f.at, why) &&
            scene_open(out, f.at, out->sh_degree, why) && take_scene(&f);
-    for (int b = 0; b < MOST_BUFFERS; b++) free(f.buffer[b]);
     free(f.visited);
     json_decref(f.root);
     free(bytes);
     return done;
 }
 
-const scene_format glb_format = {.suffix = ".glb", .marks = {"glTF"}, .read = gltf_read};
-const scene_format gltf_format = {.suffix = ".gltf", .read = gltf_read};
+const scene_format glb_format = {.suffix = ".glb", .marks = {"glTF"}, .read = glb_read};

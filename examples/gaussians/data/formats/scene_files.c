@@ -12,7 +12,7 @@
 #include <strings.h>
 
 static const scene_format *const formats[] = {
-    &ply_format, &spz_format, &sog_format, &compressed_ply_format, &splat_format, &glb_format, &gltf_format,
+    &ply_format, &spz_format, &sog_format, &compressed_ply_format, &splat_format, &glb_format,
 };
 
 enum { FORMATS = sizeof formats / sizeof *formats };
@@ -38,7 +38,10 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
     if (best)
         fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
     else
-        fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
+        fail(why, "%s: not a known format of scenes; the suffix must be one of %s%s", path, known,
+             length > 5 && strcasecmp(path + length - 5, ".gltf") == 0
+                 ? ": `gltf-transform copy` makes a .glb of it"
+                 : "");
     return NULL;
 }
 

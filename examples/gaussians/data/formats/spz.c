@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Scenes as SPZ files (github.com/nianticlabs/spz): six parts, an attribute each, in few bytes. Versions 1 to 3 are one
-// gzip stream, version 4 has a zstd stream for each part. Axes: x right, y up, z back; ours have y and z reversed.
-// Read are versions 1 to 4; of degree 4, which only files have, the coefficients are dropped. Written are 2 to 4.
+// Scenes as SPZ files (github.com/nianticlabs/spz): six parts, an attribute each, in few bytes. Versions 2 and 3 are
+// one gzip stream, version 4 has a zstd stream for each part. Axes: x right, y up, z back; ours have y and z reversed. Of
+// degree 4, which only files have, the coefficients are dropped. Version 1, of before its publication, is refused.
 #include "formats/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 
 enum { POSITIONS, ALPHAS, COLORS, SCALES, ROTATIONS, HARMONICS, PARTS };
 enum { ANTIALIASED = 1, EXTENDED = 2 }; // flags
-enum { MAGIC = 0x5053474e, DEFAULT_VERSION = 3, LAST_VERSION = 4, MOST_FRACTION_BITS = 16, FILE_DEGREES = 4 };
+enum { MAGIC = 0x5053474e, FIRST_VERSION = 2, DEFAULT_VERSION = 3, LAST_VERSION = 4 };
+enum { MOST_FRACTION_BITS = 16, FILE_DEGREES = 4 };
 
 typedef struct spz_header {
     uint32_t magic, version, count;
@@ -38,7 +39,7 @@ typedef struct spz_parts {
 
 // Makes a block for the parts, of a file of `size` bytes that is read.
 static bool open_parts(const char *path, uint64_t size, const spz_header *h, spz_parts *parts, fault *why) {
-    *parts = (spz_parts){.each = {[POSITIONS] = h->version == 1 ? 6 : 9,
+    *parts = (spz_parts){.each = {[POSITIONS] = 9,
                                   [ALPHAS] = 1,
                                   [COLORS] = 3,
                                   [SCALES] = 3,
@@ -63,13 +64,6 @@ static uInt least_of(uint64_t bytes) {
 
 // ---- reading
 
-static float half_value(uint16_t half) {
-    const int exponent = half >> 10 & 31;
-    const double fraction = (half & 1023) / 1024.0, sign = half & 0x8000 ? -1 : 1;
-    if (exponent == 31) return (float)(sign * (half & 1023 ? NAN : INFINITY));
-    return (float)(sign * (exponent ? ldexp(1 + fraction, exponent - 15) : ldexp(fraction, -14)));
-}
-
 // A Gaussian's, to x, y, z, w.
 static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
     double three[3];
@@ -89,16 +83,14 @@ static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
 
 static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out) {
     const int kept = coefficients(out->sh_degree), in_file = coefficients(h->degree) - 1;
-    const int64_t place = (int64_t)from->each[POSITIONS] / 3;
     out->antialias = h->flags & ANTIALIASED;
     for (int64_t i = 0; i < out->count; i++) {
         double q[4];
         for (int k = 0; k < 3; k++) {
             const int64_t at = 3 * i + k;
-            uint32_t bits = 0; // of a half, or at the upper end those of a fixed point
-            memcpy((uint8_t *)&bits + (place == 3), from->part[POSITIONS] + at * place, (size_t)place);
-            const float x = place == 2 ? half_value((uint16_t)bits)
-                                       : (float)ldexp((int32_t)bits / 256, -h->fraction_bits);
+            int32_t bits = 0; // a fixed point at the upper end
+            memcpy((uint8_t *)&bits + 1, from->part[POSITIONS] + 3 * at, 3);
+            const float x = (float)ldexp(bits / 256, -h->fraction_bits);
             out->mean[at] = k == 0 ? x : -x;
             out->log_scale[at] = (float)(from->part[SCALES][at] / 16.0 - 10);
             out->sh[i * kept * 3 + k] = (float)((from->part[COLORS][at] / 255.0 - 0.5) / 0.15);
@@ -114,9 +106,9 @@ static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out
 
 static bool check_header(const input_file *file, const spz_header *h, bool gzip, fault *why) {
     if (h->magic != MAGIC) return fail(why, "%s: at byte 0: not an SPZ file", file->path);
-    if (h->version < 1 || h->version > LAST_VERSION || (h->version < 4) != gzip)
-        return fail(why, "%s: at byte 4: version %" PRIu32 " of SPZ, %s gzip; 1 to %d can be read",
-                    file->path, h->version, gzip ? "in" : "without", LAST_VERSION);
+    if (h->version < FIRST_VERSION || h->version > LAST_VERSION || (h->version < 4) != gzip)
+        return fail(why, "%s: at byte 4: version %" PRIu32 " of SPZ, %s gzip; %d to %d can be read",
+                    file->path, h->version, gzip ? "in" : "without", FIRST_VERSION, LAST_VERSION);
     if (h->count > INT32_MAX)
         return fail(why, "%s: at byte 8: %" PRIu32 " Gaussians are too many", file->path, h->count);
     if (h->degree > FILE_DEGREES || h->fraction_bits > 30)

@@ -275,7 +275,7 @@ int convert_command(int argc, char **argv) {
         .arguments = "SCENE... OUT [options]",
         .summary =
             "Reads one scene or several, which it merges, and writes one in the format of its suffix.\n"
-            "Reads .ply (also PlayCanvas's compressed ones), .spz, .sog, .splat, .glb and .gltf with\n"
+            "Reads .ply (also PlayCanvas's compressed ones), .spz, .sog, .splat and .glb with\n"
             "KHR_gaussian_splatting; writes .ply, .spz and .sog. docs/share.md says which viewers take which.",
         .examples = "  dsplat convert fern.ply fern.spz --check\n"
                     "  dsplat convert fern.ply fern.sog --prune 0.3 --sh-degree 1\n"
