@@ -426,15 +426,16 @@ static bool load_map(loading *work, size_t i, fault *why) {
              view->optics.width, view->optics.height);
     done = done && mark_unknown(map, why) && resample(view, work->options->downscale, &p, why) &&
            mark_unknown(map, why);
-    const size_t bytes = done ? plane_size(map) * sizeof(float) : 0;
-    float *const kept = done ? picture_store_keep(&work->data->store, map->values, bytes, why) : NULL;
-    if (!kept) {
-        photograph_close(&p);
-        return fail(why, "%s: %s", path, why->text);
+    float *const kept =
+        done ? picture_store_keep(&work->data->store, map->values, plane_size(map) * sizeof(float), why)
+             : NULL;
+    if (kept) {
+        picture_store_free(&work->data->store, view->depth);
+        view->depth = kept;
+        return true;
     }
-    picture_store_free(&work->data->store, view->depth);
-    view->depth = kept;
-    return true;
+    photograph_close(&p);
+    return fail(why, "%s: %s", path, why->text);
 }
 
 bool depth_maps_load(dataset *data, const char *folder, const dataset_options *options, depth_maps_of of,

@@ -38,12 +38,13 @@ void tally_say(const tally *t, const char *path, size_t all, const char *what) {
 
 // ---- what readers add
 
-// The largest entry of M^T M - 1, or infinity.
-static double skewness(const double m[9]) {
+// The largest entry of M^T M / scale^2 - 1, or infinity.
+static double skewness(const double m[9], double scale) {
     double largest = 0;
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            const double entry = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j] - (i == j);
+            const double product = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j];
+            const double entry = product / (scale * scale) - (i == j);
             if (!(fabs(entry) <= largest)) largest = isfinite(entry) ? fabs(entry) : INFINITY;
         }
     return largest;
@@ -51,17 +52,16 @@ static double skewness(const double m[9]) {
 
 bool rotation_of(double m[9], double *scale, fault *why) {
     const double tolerance = 5e-3;
-    double cofactors[9], one[9];
-    const double determinant = determinant_and_cofactors(m, cofactors), skew = skewness(m);
+    double cofactors[9];
+    const double determinant = determinant_and_cofactors(m, cofactors), skew = skewness(m, 1);
     *scale = skew <= tolerance ? 1 : cbrt(determinant);
-    for (int i = 0; i < 9; i++) one[i] = m[i] / *scale;
-    if (!(determinant > 0) || !(skewness(one) <= tolerance))
+    if (!(determinant > 0) || !(skewness(m, *scale) <= tolerance))
         return fail(why,
                     "not a rotation: M^T M differs from 1 by up to %g (%g is tolerated), and its "
                     "determinant is %g",
                     skew, tolerance, determinant);
-    nearest_rotation(one);
-    memcpy(m, one, sizeof one);
+    for (int i = 0; i < 9; i++) m[i] /= *scale;
+    nearest_rotation(m);
     return true;
 }
 

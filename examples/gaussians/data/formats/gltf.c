@@ -82,12 +82,9 @@ static bool read_attribute(const gltf *f, const json_t *attributes, const char *
     return true;
 }
 
-static int degree_of_coefficient(int k) {
-    return k < 1 ? 0 : k < 4 ? 1 : k < 9 ? 2 : 3;
-}
-
+// Of the coefficient k, whose degree is the root of k, rounded down.
 static const char *harmonic_name(int k, char name[64]) {
-    const int degree = degree_of_coefficient(k);
+    const int degree = (int)sqrt(k);
     snprintf(name, 64, EXTENSION ":SH_DEGREE_%d_COEF_%d", degree, k - degree * degree);
     return name;
 }
@@ -97,7 +94,7 @@ static int degree_of(const json_t *attributes) {
     char name[64];
     int k = 15;
     while (k > 0 && !json_object_get(attributes, harmonic_name(k, name))) k--;
-    return degree_of_coefficient(k);
+    return (int)sqrt(k);
 }
 
 static bool check_extension(const gltf *f, const json_t *primitive, const json_t *extension) {
@@ -193,8 +190,7 @@ static bool read_numbers(const json_t *node, const char *key, size_t count, doub
 
 // The rows of a node's 3x4 matrix.
 static bool read_place(const json_t *node, double rows[12]) {
-    double m[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, t[3] = {0}, q[4] = {0, 0, 0, 1},
-           s[3] = {1, 1, 1}, turn[9];
+    double m[16] = {0}, t[3] = {0}, q[4] = {0, 0, 0, 1}, s[3] = {1, 1, 1}, turn[9];
     if (!read_numbers(node, "matrix", 16, m) || !read_numbers(node, "translation", 3, t) ||
         !read_numbers(node, "rotation", 4, q) || !read_numbers(node, "scale", 3, s))
         return false;
