@@ -2,6 +2,7 @@
 """distwar.Trainer: what dsplat train makes of the same photographs, byte by byte; callbacks, saving, refusals."""
 import contextlib
 import io
+import json
 import os
 import pathlib
 import struct
@@ -13,7 +14,6 @@ import zlib
 import numpy as np
 
 import distwar
-from distwar import trainer
 from distwar._library import has_gpu
 
 
@@ -51,19 +51,16 @@ def png(picture):
 
 
 def write(folder, data):
-    """The same as a folder with a model of COLMAP."""
-    (folder / "images").mkdir()
-    model = folder / "sparse/0"
-    model.mkdir(parents=True)
-    (model / "cameras.txt").write_text(f"1 PINHOLE {SIZE} {SIZE} {SIZE} {SIZE} {SIZE / 2} {SIZE / 2}\n")
-    lines = ""
+    """The same as a folder with a transforms.json; the rotations are 1."""
+    frames = []
     for i, (picture, view) in enumerate(zip(data["images"], data["viewmats"])):
-        (folder / f"images/{i}.png").write_bytes(png(picture))
-        lines += f"{i + 1} 1 0 0 0 {' '.join(repr(float(t)) for t in view[:3, 3])} 1 {i}.png\n\n"
-    (model / "images.txt").write_text(lines)
-    (model / "points3D.txt").write_text("".join(
-        f"{i} {' '.join(repr(float(x)) for x in point)} {' '.join(map(str, color))} 0\n"
-        for i, (point, color) in enumerate(zip(data["points"], data["colors"]))))
+        (folder / f"{i}.png").write_bytes(png(picture))
+        pose = np.diag((1.0, -1, -1, 1))
+        pose[:3, 3] = -view[:3, 3]
+        frames.append(dict(file_path=f"{i}.png", transform_matrix=pose.tolist()))
+    (folder / "transforms.json").write_text(json.dumps(dict(fl_x=SIZE, frames=frames)))
+    (folder / "points3D.txt").write_text("".join(
+        f"7 {' '.join(map(str, (*p, *c)))} 0\n" for p, c in zip(data["points"], data["colors"])))
 
 
 SETTINGS = dict(iterations=20, seed=3, reproducible=True, sh_degree=1, max_gaussians=200)
@@ -118,6 +115,7 @@ class Trainers(unittest.TestCase):
         self.assertEqual(seen, [10, 20])
         self.assertIn("20 of 20 views, 81 Gaussians", text.getvalue())
         self.assertEqual((now.views, now.sh_degree, t.step()), (20, 1, False))
+        self.assertRaisesRegex(RuntimeError, "has begun", t.train, seed=4)
         stopped = self.trainer()
         self.assertEqual(stopped.train(lambda *_: True, every=5).steps, 5)
         stopped.train()
@@ -129,7 +127,7 @@ class Trainers(unittest.TestCase):
         now = distwar.Trainer(self.data).train(budget="0.3s")
         self.assertGreater(now.views, 0)
         self.assertLess(now.seconds, 3)
-        self.assertEqual([trainer.seconds_of(b) for b in (10, "10", "1.5s", "2m", "1h")], [10, 10, 1.5, 120, 3600])
+        self.assertEqual([distwar.trainer.seconds_of(b) for b in (10, "10", "1.5s", "2m", "1h")], [10, 10, 1.5, 120, 3600])
 
     def test_resumed(self):
         whole, half, again = self.trained(), self.trainer(), self.trainer()
@@ -176,8 +174,7 @@ class Trainers(unittest.TestCase):
         mask = np.ones((VIEWS, SIZE, SIZE), bool)
         mask[:, :, :10] = False
         others = [np.where(m[..., None], picture, 77).astype("uint8") for m, picture in zip(mask, self.data["images"])]
-        found = [self.trained(masks=m, images=i) for m, i in (
-            (mask, self.data["images"]), (mask, others), (~mask, others))]
+        found = [self.trained(**change) for change in (dict(masks=mask), dict(images=others), dict(masks=~mask))]
         self.assertTrue(same(found[0], found[1]))
         self.assertFalse(same(found[1], found[2]))
 
@@ -193,24 +190,26 @@ class Trainers(unittest.TestCase):
         self.assertFalse(same(found[0], found[2]))
 
     def test_refusals(self):
-        for change, error, text in ((dict(images=[p / 255 for p in self.data["images"]]), TypeError, "not uint8"),
-                                    (dict(viewmats=self.data["viewmats"][:3]), ValueError, "3 viewmats of 6 images"),
-                                    (dict(masks=[p for p in self.data["images"]]), ValueError, "shape"),
-                                    (dict(Ks=self.data["Ks"][:, :2]), ValueError, r"not \[3, 3\]")):
+        images = self.data["images"]
+        refused = [(TypeError, "not uint8", dict(images=[p / 255 for p in images])),
+                   (ValueError, "3 viewmats of 6 images", dict(viewmats=images[:3])),
+                   (ValueError, r"not \[3, 3\]", dict(Ks=self.data["Ks"][:, :2])),
+                   (RuntimeError, "view 0 has no pixels", dict(images=[p[:0] for p in images]))]
+        for name, at, value, text in (("viewmats", (0, 3), np.nan, "view 2 has the translation nan"),
+                                      ("viewmats", (0, 0), -1, "view 2: not a rotation"),
+                                      ("viewmats", np.s_[:3, :3], 2 * np.eye(3), "view 2 has a rotation times 2"),
+                                      ("viewmats", (3, 3), 0, "view 2: skew"),
+                                      ("Ks", (0, 1), 5, "view 2: skew"),
+                                      ("points", 1, np.nan, "point 2 is not finite")):
+            array = self.data[name].copy()
+            array[2][at] = value
+            refused.append((ValueError if "skew" in text else RuntimeError, text, {name: array}))
+        for error, text, change in refused:
             with self.assertRaisesRegex(error, text):
-                distwar.Trainer({**self.data, **change})
-        for settings, error, text in ((dict(iteration=3), RuntimeError, "no setting 'iteration=3'"),
-                                      (dict(budget="soon"), ValueError, "budget is 'soon'"),
-                                      (dict(budget="10x"), ValueError, "budget is '10x'"),
-                                      (dict(depth_weight=-1), RuntimeError, "depth-weight must be 1e-06..1000000"),
-                                      (dict(density="nonesuch"), RuntimeError, "density must be one of .*, not 'nonesuch'"),
-                                      (dict(budget=1), RuntimeError, "excludes --budget")):
-            with self.assertRaisesRegex(error, text):
-                self.trainer(**settings).train()
-        t = self.trainer()
-        t.step()
-        with self.assertRaisesRegex(RuntimeError, "has begun"):
-            t.train(seed=4)
+                distwar.Trainer({**self.data, **change}, **SETTINGS).train()
+        # Other settings: Library.SaysWhatItRefuses.
+        self.assertRaisesRegex(RuntimeError, "no setting 'iteration=3'", distwar.Trainer, self.data, iteration=3)
+        self.assertRaisesRegex(ValueError, "budget is 'soon'", distwar.Trainer, self.data, budget="soon")
 
 
 if __name__ == "__main__":

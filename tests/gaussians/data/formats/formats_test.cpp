@@ -297,7 +297,7 @@ TEST(Zip, ReadsWhatIsDeflated) {
     b.put(std::string(10, '\0')).put(uint32_t(0)).put(std::string("n"));
     const size_t end = b.text.size();
     b.put(uint32_t(0x06054b50)).put(uint32_t(0)).put(uint16_t(1)).put(uint16_t(1));
-    b.put(uint32_t(end - directory)).put(uint32_t(directory)).put(uint16_t(3)).put(std::string("abc"));
+    b.put(uint32_t(end - directory)).put(uint32_t(directory)).put(uint16_t(3)).put(std::string("a\0\0", 3));
     EXPECT_EQ(file_of(b.text, "n"), "aaaaaaaaaa");
     EXPECT_EQ(file_of(b.text, "m"), "x: the archive has no file 'm'");
 }
