@@ -73,23 +73,6 @@ TEST_F(Dataset, ScalesCamerasWithPictures) {
     EXPECT_FALSE(load(0) || load(-2));
 }
 
-TEST_F(Dataset, ReadsPointsBesideTransforms) {
-    write_all();
-    gone("sparse");
-    write_bytes(folder / "transforms.json", document("'fl_x':10", {frame("images/a.png")}));
-    ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(got.point_count, 0u);
-    write_bytes(folder / "points3D.txt", model_file(points, true));
-    ASSERT_TRUE(load(1)) << why.text;
-    ASSERT_EQ(got.point_count, 1u);
-    EXPECT_EQ(got.points[0][2], 3);
-    points.push_back({{4, 5, 6}, {1, 2, 3}});
-    write_bytes(folder / "points3D.bin", model_file(points));
-    ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(got.point_count, 2u);
-    EXPECT_FALSE(may_write("points3D.txt"));
-}
-
 TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
     cameras[0].model = 5;
     cameras[0].parameters = {4, 5, 4.5, 3.25, 0.1, 0.02, 0.003, 0.0004};
@@ -424,21 +407,20 @@ TEST_F(Dataset, MorePicturesThanMemoryHolds) {
 
 // ---- near planes
 
-// Cameras along the x axis, which are turned.
+// Of cameras along the x axis, which are turned.
 float near_plane_of(const numbers &places) {
-    std::vector<std::pair<double, gs_camera>> views(places.size());
-    const float turn[9] = {0, 0, 1, 0, 1, 0, -1, 0, 0};
+    std::vector<dataset_view> views(places.size());
     for (size_t i = 0; i < places.size(); i++) {
-        std::copy(turn, turn + 9, views[i].second.rotation);
-        views[i].second.translation[2] = float(places[i]); // -R c
+        views[i].camera.rotation[2] = views[i].camera.rotation[4] = 1, views[i].camera.rotation[6] = -1;
+        views[i].camera.translation[2] = float(places[i]); // -R c
     }
-    dataset_set_near_planes(&views[0].second, sizeof views[0], views.size());
-    for (const auto &view : views) EXPECT_EQ(view.second.near_plane, views[0].second.near_plane);
-    return views[0].second.near_plane;
+    dataset_set_near_planes(&views[0].camera, sizeof views[0], views.size());
+    for (const auto &view : views) EXPECT_EQ(view.camera.near_plane, views[0].camera.near_plane);
+    return views[0].camera.near_plane;
 }
-numbers row(int count, double distance) {
-    numbers out(size_t(count), 0);
-    for (size_t i = 0; i < out.size(); i++) out[i] = distance * double(i);
+numbers row(size_t count, double distance) {
+    numbers out(count);
+    for (size_t i = 0; i < count; i++) out[i] = distance * double(i);
     return out;
 }
 

@@ -117,6 +117,10 @@ class Messages : public Data {
         instead({{"cloud.ply", bytes}, {"transforms.json", with(good, "{", "{'ply_file_path':'cloud.ply',")}},
                 "ply_file_path: FOLDER/cloud.ply: " + message);
     }
+    // A picture of another size.
+    void sized(const std::string &name, int width, int height, const std::string &message) {
+        after([=] { write_ramp(name, width, height, 40); }, message);
+    }
     static auto gray(int value) {
         return [=](int, int) { return value; };
     }
@@ -246,7 +250,6 @@ void Messages::add_models() {
          images_bin + "truncated at byte 3 while reading the number of records");
     after([&] { write_bytes(folder / "sparse/0/images.bin", model_file(images) + "xyz"); },
           images_bin + "3 bytes follow the last record, at byte 188");
-    camera([](auto &c) { c.model = 6; }, "model 6 (FULL_OPENCV), which cannot be read; only " + lenses);
     model([&] { cameras[1].id = 1; }, cameras_bin + "two cameras have the id 1");
     pictured([](auto &i) { i.quaternion[0] = 0; }, "'b.png' has the quaternion 0, 0, 0, 0");
     pictured([](auto &i) { i.translation[2] = 1.1e18; }, "'b.png' has the translation 0, 0, 1.1e+18");
@@ -281,18 +284,12 @@ void Messages::add_models() {
             point([=](auto &p) { p.position[i] = value; }, "...");
         }
     }
-    const std::pair<int32_t, std::string> others[] = {{7, "FOV"},
-                                                      {10, "THIN_PRISM_FISHEYE"},
-                                                      {11, "RAD_TAN_THIN_PRISM_FISHEYE"},
-                                                      {12, "SIMPLE_DIVISION"},
-                                                      {13, "DIVISION"},
-                                                      {16, "EUCM"},
-                                                      {17, "EQUIRECTANGULAR"},
-                                                      {18, "unknown"},
-                                                      {-1, "unknown"}};
-    for (const auto &[number, name] : others)
-        camera([number = number](auto &c) { c.model = number; },
-               "model " + std::to_string(number) + " (" + name + "), which cannot be read; only ...");
+    for (const std::string model :
+         {"6 (FULL_OPENCV)", "7 (FOV)", "10 (THIN_PRISM_FISHEYE)", "11 (RAD_TAN_THIN_PRISM_FISHEYE)",
+          "12 (SIMPLE_DIVISION)", "13 (DIVISION)", "16 (EUCM)", "17 (EQUIRECTANGULAR)", "18 (unknown)",
+          "-1 (unknown)"})
+        camera([=](auto &c) { c.model = std::stoi(model); },
+               "model " + model + ", which cannot be read; only " + lenses);
     for (const std::string name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"})
         pictured([=](auto &i) { i.name = name; }, "name '" + name + "' is empty or leaves the images folder");
     const struct {
@@ -397,10 +394,8 @@ void Messages::add_transforms() {
          "ply_file_path: '/etc/passwd' is empty or leaves the folder");
     json("{", "{'ply_file_path':'./none.ply',",
          "ply_file_path: FOLDER/none.ply: cannot open: No such file or directory");
-    cloud("", "truncated at byte 0 while reading the PLY header");
     cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
           "at line 5: no vertex property 'y'");
-    cloud(ply_of_points("binary_big_endian", ""), "at line 2: format 'binary_big_endian 1.0'; only ...");
     cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3\n"),
           "truncated or damaged: 2 vertices announced, but only 18 bytes follow byte 160");
     cloud(ply_of_points("ascii", "1 nan 3 4 5 6\n1 2 3 4 5 6\n"),
@@ -429,14 +424,13 @@ void Messages::add_pictures() {
     // The first by name.
     after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); },
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature");
-    after(
-        [&] { write_ramp("b.png", 4, 3, 20); },
+    sized(
+        "b.png", 4, 3,
         "warning: FOLDER: 1 of 2 pictures have another size than their camera, which is fitted to them (the "
         "first: 'b.png')");
-    after([&] { write_ramp("b.png", 8, 5, 40); },
-          "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
-    after(
-        [&] { write_ramp("b.png", 6, 8, 40); },
+    sized("b.png", 8, 5, "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
+    sized(
+        "b.png", 6, 8,
         "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6: swap the camera's sides, or turn "
         "the pixels (EXIF orientations are not applied)");
     // The first by name is read last, as it is large.
@@ -584,6 +578,9 @@ void Messages::add_scenes() {
         names.pop_back();
         ply(ply_header("0", names), of_header + "no vertex property '" + name + "'");
     }
+    texts other = ply_needed; // the right number, but one is missing
+    for (int k = 0; k < 9; k++) other.push_back(k == 8 ? "f_rest_8x" : "f_rest_" + std::to_string(k));
+    ply(ply_header("0", other), of_header + "no vertex property 'f_rest_8'");
     const std::string zeros(56, '\0');
     for (const std::string n :
          {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})

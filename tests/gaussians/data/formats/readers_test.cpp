@@ -230,13 +230,6 @@ TEST_F(Readers, PlyKnowsTheDegreeByTheCount) {
         ASSERT_EQ(read("a.ply", ply_header("0", names)), good) << why.text;
         EXPECT_TRUE(!good || 3 * ((got.sh_degree + 1) * (got.sh_degree + 1) - 1) == count);
         EXPECT_TRUE(good || contains(why, std::to_string(count) + " properties f_rest_*")) << why.text;
-        if (good && count > 0) {
-            std::vector<std::string> other = names;
-            other.back() = "f_rest_44x"; // the right number, but one is missing
-            EXPECT_FALSE(read("a.ply", ply_header("0", other)));
-            EXPECT_TRUE(contains(why, "no vertex property 'f_rest_" + std::to_string(count - 1) + "'"))
-                << why.text;
-        }
         names.push_back("f_rest_" + std::to_string(count));
     }
 }

@@ -256,13 +256,13 @@ inline double opacity_of(const gs_gaussians &g, int64_t i) {
 
 // The rotation of a Gaussian, without the signs of its axes, which do not matter.
 inline std::array<double, 9> axes_of(const gs_gaussians &g, int64_t i) {
-    double q[4], square = 0;
-    for (int k = 0; k < 4; k++) square += double(g.quaternion[4 * i + k]) * g.quaternion[4 * i + k];
-    for (int k = 0; k < 4; k++) q[k] = g.quaternion[4 * i + k] / std::sqrt(square);
-    const double w = q[0], x = q[1], y = q[2], z = q[3];
-    return {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
-            2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-            2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    const float *const from = g.quaternion + 4 * i;
+    const double length = std::hypot(std::hypot(from[0], from[1]), std::hypot(from[2], from[3]));
+    double q[4];
+    for (int k = 0; k < 4; k++) q[k] = from[k] / length;
+    std::array<double, 9> axes;
+    rotation_of_quaternion(q, axes.data());
+    return axes;
 }
 
 // What a format may change: absolute differences.
