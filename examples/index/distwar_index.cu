@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The C calls: sums_by_key and histogram of the library by type; minima, maxima and products of rows by index.
+// The C calls: sums_by_key and histogram of the library, by type.
 #include "distwar_index.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <distwar/device/histogram.cuh>
-#include <distwar/device/launch.cuh>
 #include <distwar/device/sorted_sums_by_key.cuh>
 #include <distwar/half.cuh>
-#include <distwar/reduce.cuh>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <type_traits>
 
 namespace {
 
@@ -88,65 +84,6 @@ ix_status check(const char *function, const ix_rows *rows, bool arrays) {
     return IX_OK;
 }
 
-// ---- minima, maxima, products: a warp combines the values that meet before it updates memory
-
-constexpr int reduce_block = 256;
-
-// The number closer to -infinity (Least) or to infinity; -0.0 is below 0.0. NaN if either is.
-template <bool Least>
-struct extreme {
-    template <typename T>
-    __device__ T operator()(T old, T value) const {
-        using number = std::conditional_t<sizeof(T) == 8, double, float>;
-        const number a = number(old), b = number(value);
-        if (b != b) return value;
-        const bool below = b < a || (a == b && signbit(b)), above = a < b || (a == b && !signbit(b));
-        return (Least ? below : above) ? value : old;
-    }
-    template <typename T>
-    static __device__ T neutral() {
-        return T(Least ? INFINITY : -INFINITY);
-    }
-};
-
-// The row of entry i; -1: none, because it is left out.
-__device__ int64_t row_of(const ix_rows &in, int64_t i) {
-    const int64_t row = in.index_bytes == 8 ? static_cast<const int64_t *>(in.index)[i]
-                                            : static_cast<const int32_t *>(in.index)[i];
-    if (row == in.skipped) return -1;
-    if (row >= 0 && row < in.rows) return row;
-    if (in.report) *reinterpret_cast<volatile uint8_t *>(in.report) = 1;
-    return -1;
-}
-
-template <typename T, typename Op>
-__global__ void __launch_bounds__(reduce_block) reduce_rows(ix_rows in) {
-    using number = std::conditional_t<sizeof(T) == 8, double, float>;
-    const int64_t at = int64_t(blockIdx.x) * reduce_block + threadIdx.x;
-    const bool inside = at < in.count * in.width;
-    const int64_t i = inside ? at / in.width : 0, k = at - i * in.width;
-    const int64_t row = inside ? row_of(in, i) : -1;
-    const long long key = row < 0 ? 0 : row * in.width + k;
-    const number value = row < 0 ? number(0) : number(static_cast<const T *>(in.source)[at]);
-    distwar::reduce(distwar::all_lanes, row >= 0, key, value,
-                    distwar::record<T, Op>{static_cast<T *>(in.out), 1});
-}
-
-// Multiplies the rows of each run of equal indices, in their order.
-template <typename T>
-__global__ void __launch_bounds__(reduce_block) multiply_runs(ix_rows in) {
-    using number = std::conditional_t<sizeof(T) == 8, double, float>;
-    const int64_t at = int64_t(blockIdx.x) * reduce_block + threadIdx.x;
-    if (at >= in.count * in.width) return;
-    const int64_t i = at / in.width, k = at - i * in.width, row = row_of(in, i);
-    if (row < 0 || (i > 0 && row_of(in, i - 1) == row)) return;
-    T *const out = static_cast<T *>(in.out) + row * in.width + k;
-    number product = number(*out);
-    for (int64_t j = i; j < in.count && row_of(in, j) == row; j++)
-        product *= number(static_cast<const T *>(in.source)[j * in.width + k]);
-    *out = T(product);
-}
-
 } // namespace
 
 const char *ix_last_error(void) {
@@ -176,27 +113,6 @@ ix_status ix_add(const ix_rows *rows, ix_stream stream) {
     if (status != IX_OK) return status;
     return status_of(__func__, with_types(*rows, [&](const auto &sums) {
                          return distwar::sums_by_key<sort>(sums, stream);
-                     }));
-}
-
-ix_status ix_reduce(const ix_rows *rows, ix_operation operation, ix_stream stream) {
-    const char *const function = __func__;
-    IX_REQUIRE(rows, "rows must be given");
-    IX_REQUIRE(unsigned(operation) < IX_OPERATIONS, "operation must be an ix_operation");
-    ix_rows plain = *rows; // the checks of a way without a workspace
-    plain.way = IX_ATOMIC, plain.float_sums = 0;
-    const ix_status status = check(function, &plain, true);
-    if (status != IX_OK) return status;
-    IX_REQUIRE(rows->count <= (int64_t(1) << 38) / rows->width, "count times width is too large");
-    return status_of(function, with_types(plain, [&](const auto &sums) {
-                         using T = std::decay_t<decltype(*sums.out)>;
-                         const auto kernel = operation == IX_MINIMUM   ? reduce_rows<T, extreme<true>>
-                                             : operation == IX_MAXIMUM ? reduce_rows<T, extreme<false>>
-                                             : plain.deterministic     ? multiply_runs<T>
-                                                                       : reduce_rows<T, distwar::multiply>;
-                         const int64_t blocks = (plain.count * plain.width + reduce_block - 1) / reduce_block;
-                         return distwar::detail::launch_kernel(stream, unsigned(blocks), reduce_block, 0,
-                                                               kernel, plain);
                      }));
 }
 

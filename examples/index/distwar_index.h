@@ -103,17 +103,6 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 // IX_EXACT and float64 16.
 ix_status ix_add(const ix_rows *rows, ix_stream stream);
 
-typedef enum ix_operation { IX_MINIMUM, IX_MAXIMUM, IX_PRODUCT, IX_OPERATIONS } ix_operation;
-
-// out[index[i]][k] = out[index[i]][k] op source[i][k] for all i, in any order. Of ix_rows `way`, `float_sums` and
-// the workspace are not read.
-// Result: minima and maxima have the same bits in every run and for every order of the rows; -0.0 is below 0.0; NaN if a
-// value is. Products are rounded at each multiplication; deterministic: rows of one index must follow each other, and are
-// multiplied in their order, one thread for each value of a row of out.
-// Undefined and errors: as ix_add.
-// Cost: one launch, index and source are read once.
-ix_status ix_reduce(const ix_rows *rows, ix_operation operation, ix_stream stream);
-
 typedef struct ix_keys {
     int64_t count, bins; // keys; fewer than 2^31 bins
     const void *key;     // [count], each 0..bins - 1

@@ -2,7 +2,6 @@
 """The calls of index.py on torch tensors, and libdistwar_index by ctypes: the structs of distwar_index.h."""
 import ctypes
 import functools
-import math
 import sys
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
 
@@ -13,11 +12,8 @@ from ._library import load
 from ._tensors import is_plain, library_of, on, stream_of
 
 TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
-OPERATIONS = {"amin": 0, "amax": 1, "prod": 2}  # ix_operation
 WAYS = {name: value for value, name in enumerate(
     "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
-REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "amin": "amin", "amax": "amax", "min": "amin", "max": "amax"}
-IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amin": float("inf"), "amax": float("-inf")}
 
 
 class Rows(Structure):
@@ -47,7 +43,6 @@ class Library:
         self.lib.ix_last_error.restype = self.lib.ix_backend.restype = c_char_p
         self.lib.ix_add_bytes.argtypes = (POINTER(Rows), POINTER(c_size_t))
         self.lib.ix_add.argtypes = (POINTER(Rows), c_void_p)
-        self.lib.ix_reduce.argtypes = (POINTER(Rows), c_int, c_void_p)
         self.lib.ix_histogram.argtypes = (POINTER(Keys), c_void_p)
         self.backend = self.lib.ix_backend().decode()
 
@@ -100,9 +95,8 @@ def _allocate(device, size):
     return (memory.data_ptr() + 255) // 256 * 256, memory
 
 
-def _add(out, index, source, skipped, deterministic, operation=None):
-    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32. operation: of
-    ix_reduce, in place of the sum."""
+def _add(out, index, source, skipped, deterministic):
+    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32."""
     if source.numel() == 0:
         return
     device = out.device
@@ -115,11 +109,7 @@ def _add(out, index, source, skipped, deterministic, operation=None):
         rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
                     TYPES[source.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
         rows.float_sums = out.dtype == torch.float32
-        stream = stream_of(device)
-        if operation:
-            lib.check(lib.lib.ix_reduce(byref(rows), OPERATIONS[operation], stream))
-        else:
-            lib.add(rows, functools.partial(_allocate, device), stream)
+        lib.add(rows, functools.partial(_allocate, device), stream_of(device))
         if not out.is_cuda:
             report.raise_if_set(f"an index is out of range; there are {out.shape[0]} rows")
 
@@ -167,10 +157,10 @@ def _check_rows(name, out, index, source):
                          f"{tuple(index.shape)} need {tuple(index.shape + out.shape[1:])}")
 
 
-def _reduction(name, reduce):
-    if reduce not in REDUCTIONS:
-        raise ValueError(f"distwar.{name}: reduce is {reduce!r}, not one of {', '.join(REDUCTIONS)}")
-    return REDUCTIONS[reduce]
+def _check_reduction(name, reduce):
+    if reduce not in ("sum", "mean"):
+        raise ValueError(f"distwar.{name}: reduce is {reduce!r}, neither sum nor mean; torch.Tensor.scatter_reduce and "
+                         "index_reduce_ make extremes and products")
 
 
 # ---- sums ----
@@ -265,78 +255,25 @@ def bincount(index, weights, minlength, deterministic):
                  _is_deterministic(deterministic)).squeeze(1)
 
 
-# ---- means, extremes and products ----
-
-class _ScatterReduce(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, out, index, source, how, include_self, deterministic):
-        flat = source.reshape(len(source), math.prod(source.shape[1:]))
-        counts = None if include_self and how != "mean" else _counts(index, len(out)).view((-1,) + (1,) * (out.dim() - 1))
-        result = out.clone(memory_format=torch.contiguous_format) if include_self else \
-            torch.where(counts > 0, IDENTITY[how], out).to(out.dtype).contiguous()
-        if how == "mean":
-            wide = result if deterministic else result.float()
-            _add(wide, index, flat, -1, deterministic)
-            result = (wide / (counts + include_self).clamp_(min=1)).to(out.dtype)
-        elif how == "sum":
-            _add(result, index, flat, -1, deterministic)
-        elif how == "prod" and deterministic:
-            order = torch.sort(index, stable=True)
-            _add(result, order.values, flat.index_select(0, order.indices), -1, True, how)
-        else:
-            _add(result, index, flat, -1, False, how)
-        ctx.save_for_backward(out, index, source, result, counts)
-        ctx.how, ctx.include_self, ctx.deterministic = how, include_self, deterministic
-        return result
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, d):
-        out, index, source, result, counts = ctx.saved_tensors
-        how, with_self = ctx.how, ctx.include_self
-
-        def sums(of_source, of_out):
-            """Over what a place has combined."""
-            made = torch.zeros_like(out, dtype=torch.float32, memory_format=torch.contiguous_format)
-            _add(made, index, of_source.float().reshape(len(source), math.prod(source.shape[1:])), -1, ctx.deterministic)
-            return made + of_out if with_self else made
-
-        def at(array):
-            return array.index_select(0, index)
-        if how in ("sum", "mean"):
-            d_out = d if how == "sum" else d / (counts + with_self).clamp(min=1)
-            d_source = at(d_out)
-        elif how == "prod":
-            zeros = sums(source == 0, out == 0)
-            one = torch.ones_like
-            start = torch.where(out == 0, one(out), out) if with_self else one(out)
-            rest = _ScatterReduce.apply(start, index, torch.where(source == 0, one(source), source), how, True,
-                                        ctx.deterministic)
-
-            def others(x, zeros, rest):
-                return torch.where(x == 0, torch.where(zeros == 1, rest, 0), torch.where(zeros == 0, rest / x, 0))
-            d_out, d_source = d * others(out, zeros, rest), at(d) * others(source, at(zeros), at(rest))
-        else:  # those that tie share
-            is_extreme = source == at(result)
-            d_place = d / sums(is_extreme, out == result).clamp(min=1)
-            d_out, d_source = d_place * (out == result), at(d_place) * is_extreme
-        if not with_self:
-            d_out = torch.where(counts > 0, 0, d)
-        return d_out.to(out.dtype), None, d_source.to(source.dtype), None, None, None
-
-
 @torch.compiler.disable
 def scatter_reduce(out, index, source, reduce, include_self, deterministic):
-    how = _reduction("scatter_reduce", reduce)
+    _check_reduction("scatter_reduce", reduce)
     _check_rows("scatter_reduce", out, index, source)
-    return _ScatterReduce.apply(out, index, source, how, bool(include_self), _is_deterministic(deterministic))
+    deterministic, counts = _is_deterministic(deterministic), None
+    if not include_self or reduce == "mean":
+        counts = _counts(index, len(out)).view((-1,) + (1,) * (out.dim() - 1))
+    start = out if include_self else torch.where(counts > 0, 0, out).to(out.dtype)
+    if reduce == "sum":
+        return _sums(start, index, source, -1, deterministic, start)
+    wide = start if deterministic else start.float()  # 16-bit sums are rounded once
+    return (_sums(wide, index, source, -1, deterministic, wide) / (counts + bool(include_self)).clamp_(min=1)).to(out.dtype)
 
 
 @torch.compiler.disable
 def segment_reduce(source, offsets, reduce, deterministic):
-    how = _reduction("segment_reduce", reduce)
+    _check_reduction("segment_reduce", reduce)
     _check("segment_reduce", source, offsets, source)
     rows = torch.arange(len(source), device=offsets.device, dtype=offsets.dtype)
     index = torch.searchsorted(offsets.contiguous(), rows, right=True) - 1
-    out = torch.full((len(offsets) - 1, *source.shape[1:]), IDENTITY[how], dtype=source.dtype, device=source.device)
+    out = torch.zeros((len(offsets) - 1, *source.shape[1:]), dtype=source.dtype, device=source.device)
     return scatter_reduce(out, index, source, reduce, False, deterministic)

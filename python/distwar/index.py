@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sums, means, extremes and products of rows that an index array names, on torch tensors or numpy arrays: index_add, the
+"""Sums and means of rows that an index array names, on torch tensors or numpy arrays: index_add, the
 gradient of an embedding, bincount, scatter_reduce, segment_reduce. Rows that come often are summed before they are added to memory.
 
 deterministic: None means what distwar.deterministic or torch.use_deterministic_algorithms say. Deterministic sums have
@@ -66,20 +66,18 @@ def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
 
 def scatter_reduce(out: Array, index: Array, source: Array, reduce: str, include_self: bool = True,
                    deterministic: bool | None = None) -> Array:
-    """Row r of out combined with the rows source[i] of index[i] = r. A new array; differentiable by out and source, ties of
-    extremes share. Shapes and types as index_add's.
+    """The sum or the mean of row r of out and the rows source[i] of index[i] = r. A new array; differentiable by out and
+    source. Shapes and types as index_add's.
 
-    reduce: "sum", "mean", "prod", "amin" or "amax" (also "min" and "max"). include_self=False: rows that are named lose
-    what out had. NaN wins in extremes. Extremes have the same bits in every run. Deterministic products are made in the
-    order of the rows: after a sort of index, one thread for each value of out.
+    reduce: "sum" or "mean". include_self=False: rows that are named lose what out had.
     """
     return _run("scatter_reduce", out, index, source, reduce, include_self, deterministic)
 
 
 def segment_reduce(source: Array, offsets: Array, reduce: str = "sum", deterministic: bool | None = None) -> Array:
     """[S, ...]: the rows offsets[s] to offsets[s + 1] - 1 of source [count, ...], combined as scatter_reduce does. offsets
-    [S + 1], int32 or int64, from 0 to count, not falling. Empty segments: 0; a product 1, extremes an infinity. Rows
-    outside of all segments are an index out of range."""
+    [S + 1], int32 or int64, from 0 to count, not falling. Empty segments: 0. Rows outside of all segments are an index
+    out of range."""
     return _run("segment_reduce", source, offsets, reduce, deterministic)
 
 

@@ -51,7 +51,7 @@ CALLS = dict(
     deterministic=lambda late: [distwar.index_add(late(torch.zeros(40, 8)), late(INDEX), late(SOURCE), True)],
     embedding_backward=lambda late: [distwar.embedding_backward(late(SOURCE), late(INDEX), 40)],
     bincount=lambda late: [distwar.bincount(late(INDEX), late(SOURCE[:, 0]))],
-    scatter_reduce=lambda late: [distwar.scatter_reduce(late(torch.zeros(40, 8)), late(INDEX), late(SOURCE), "amax")],
+    scatter_reduce=lambda late: [distwar.scatter_reduce(late(torch.zeros(40, 8)), late(INDEX), late(SOURCE), "mean")],
     segment_reduce=lambda late: [distwar.segment_reduce(late(SOURCE), late(torch.arange(0, 3001, 100)), "sum")])
 
 
@@ -104,7 +104,7 @@ class Streams(unittest.TestCase):
                 *((f"{name} is on {other}", lambda name: distwar.rasterization(**dict(s, **{name: s[name].to(other)})), name)
                   for name in ("quats", "opacities", "colors")),
                 (f"index is on {other}", distwar.index_add, out, index.to(other), source),
-                (f"source is on {other}", distwar.scatter_reduce, out, index, source.to(other), "amax"),
+                (f"source is on {other}", distwar.scatter_reduce, out, index, source.to(other), "mean"),
                 (f"target is on {other}", distwar.l1_ssim_loss, image, image.byte().to(other)),
                 ("as visible has", optim.step, [torch.optim.Adam([p])], (index > 20).to(other))):
             with self.assertRaisesRegex(ValueError, text):

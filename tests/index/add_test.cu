@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <distwar_index.h>
-#include <algorithm>
 #include <math.h>
 #include <random>
 #include <string>
@@ -230,80 +229,6 @@ TEST(IndexSumsOfDoubles, AreExact) {
     on.rows.deterministic = 1;
     on.add();
     EXPECT_EQ(on.read(), (std::vector<double>{3, 0x1p-40}));
-}
-
-// Minima, maxima and products, of rows that start as `start`; rows that nobody names stay.
-template <typename T, typename Index>
-void check_reduce(ix_operation operation, bool in_order) {
-    for (const shape &s : shapes) {
-        auto given = make<T, Index>(s.count, s.rows, s.width, operation == IX_PRODUCT ? 0 : s.hot);
-        if (in_order) std::sort(given.index.begin(), given.index.end());
-        std::vector<double> expected(given.start.size());
-        for (size_t k = 0; k < expected.size(); k++) expected[k] = number(given.start[k]);
-        for (size_t i = 0; i < given.index.size(); i++)
-            for (int64_t k = 0; k < s.width; k++) {
-                T &value = given.source[i * size_t(s.width) + size_t(k)];
-                if (operation == IX_PRODUCT) value = stored<T>(0.5 + fabs(fmod(number(value), 1)));
-                double &to = expected[size_t(int64_t(given.index[i]) * s.width + k)];
-                to = operation == IX_MINIMUM   ? fmin(to, number(value))
-                     : operation == IX_MAXIMUM ? fmax(to, number(value))
-                                               : to * number(value);
-            }
-        arrays<T, Index> on(given);
-        on.rows.deterministic = in_order;
-        EXPECT_EQ(ix_reduce(&on.rows, operation, nullptr), IX_OK) << ix_last_error();
-        EXPECT_EQ(on.reported(), 0u);
-        const std::vector<T> found = on.read();
-        for (size_t k = 0; k < found.size(); k++) // a product is rounded as often as there are factors
-            ASSERT_NEAR(number(found[k]), expected[k],
-                        operation == IX_PRODUCT
-                            ? (1e-30 + fabs(expected[k])) * double(s.count) * tolerance<T> / 4
-                            : 0)
-                << s.count << " x " << s.width << ", value " << k;
-    }
-}
-
-TEST(IndexReduce, IsThatOfDoublePrecision) {
-    for (const ix_operation operation : {IX_MINIMUM, IX_MAXIMUM, IX_PRODUCT}) {
-        check_reduce<float, int32_t>(operation, false);
-        check_reduce<__half, int64_t>(operation, false);
-        check_reduce<__nv_bfloat16, int32_t>(operation, false);
-    }
-    check_reduce<float, int64_t>(IX_PRODUCT, true);
-}
-
-// Whatever the order of the rows.
-TEST(IndexReduce, OrdersZerosAndKeepsNaN) {
-    std::vector<float> values = {0.0f, -0.0f, 0.0f, NAN, 1.0f, -2.0f};
-    for (int turn = 0; turn < 3; turn++) {
-        for (const ix_operation operation : {IX_MINIMUM, IX_MAXIMUM}) {
-            const float limit = operation == IX_MINIMUM ? INFINITY : -INFINITY;
-            const arrays<float, int32_t> on({3, 1, {0, 0, 0, 1, 1, 1}, values, {limit, limit, limit}});
-            EXPECT_EQ(ix_reduce(&on.rows, operation, nullptr), IX_OK) << ix_last_error();
-            EXPECT_EQ(on.reported(), 0u);
-            const std::vector<float> found = on.read();
-            EXPECT_TRUE(found[0] == 0 && std::signbit(found[0]) == (operation == IX_MINIMUM)) << found[0];
-            EXPECT_TRUE(std::isnan(found[1]));
-            EXPECT_EQ(found[2], limit);
-            ix_rows rows = on.rows;
-            rows.rows = 1; // the others are out of range
-            EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK);
-            EXPECT_EQ(on.reported(), 1u);
-            rows.skipped = 1;
-            on.report.fill(0);
-            EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK);
-            EXPECT_EQ(on.reported(), 0u);
-        }
-        std::rotate(values.begin(), values.begin() + 1, values.begin() + 3);
-        std::rotate(values.begin() + 3, values.begin() + 4, values.end());
-    }
-    ix_rows rows = {};
-    rows.index_bytes = 4, rows.width = 1;
-    EXPECT_EQ(ix_reduce(&rows, IX_OPERATIONS, nullptr), IX_INVALID_ARGUMENT);
-    EXPECT_EQ(ix_reduce(nullptr, IX_MINIMUM, nullptr), IX_INVALID_ARGUMENT);
-    EXPECT_EQ(ix_reduce(&rows, IX_MINIMUM, nullptr), IX_OK);
-    rows.width = 0;
-    EXPECT_EQ(ix_reduce(&rows, IX_MINIMUM, nullptr), IX_INVALID_ARGUMENT);
 }
 
 TEST(IndexHistogram, Counts) {
