@@ -45,24 +45,17 @@ bool option_differs(const option_spec *a, const option_spec *b) {
     return x && y ? strcmp(x, y) != 0 : x != y;
 }
 
-// Whether a number is a bound: 9e15, to which a double no longer counts exactly, and more mean that there is none.
-static bool is_bound(double value) {
-    return fabs(value) < 9e15;
-}
-
-// Writes the range. "auto" stands for the minimum of an automatic number, which is left out.
+// Writes the range. "auto" stands for the minimum of an automatic number, which is left out. 9e15, to which a double no
+// longer counts exactly, and more are no bounds.
 static void describe_range(const option_spec *option, char *text, size_t room) {
-    const double least =
-        option->automatic && option->kind == OPTION_INT ? option->minimum + 1 : option->minimum;
-    const bool below = is_bound(least) && !(option->automatic && option->kind == OPTION_REAL);
-    const bool above = is_bound(option->maximum);
+    const bool whole = option->kind == OPTION_INT;
+    const double least = option->minimum + (option->automatic && whole), most = option->maximum;
+    const bool below = fabs(least) < 9e15 && (whole || !option->automatic), above = fabs(most) < 9e15;
     const char *const word = option->automatic ? "auto or " : "";
     if (below && above)
-        snprintf(text, room, "%s%.15g..%.15g", word, least, option->maximum);
-    else if (below)
-        snprintf(text, room, "%sat least %.15g", word, least);
-    else if (above)
-        snprintf(text, room, "%sat most %.15g", word, option->maximum);
+        snprintf(text, room, "%s%.15g..%.15g", word, least, most);
+    else if (below || above)
+        snprintf(text, room, "%sat %s %.15g", word, below ? "least" : "most", below ? least : most);
     else
         snprintf(text, room, "%s", option->automatic ? "auto or a number" : "any");
 }
@@ -119,11 +112,7 @@ static const char *option_prefix(const option_spec *option) {
 }
 
 static int option_usage(const option_spec *option, char *text, size_t room) {
-    static const char *const placeholder[] = {[OPTION_FLAG] = "",
-                                              [OPTION_INT] = " N",
-                                              [OPTION_REAL] = " X",
-                                              [OPTION_TEXT] = " TEXT",
-                                              [OPTION_CHOICE] = " NAME"};
+    static const char *const placeholder[] = {"", "", " N", " X", " TEXT", " NAME"}; // by kind
     char letter[8] = "    ";
     if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
     return snprintf(text, room, "%s--%s%s%s", letter, option_prefix(option), option->name,
@@ -175,12 +164,8 @@ static void print_wrapped(const char *text, int at, int indent) {
 
 static void print_option(const char *usage, const char *help, int width) {
     const int indent = width + 4;
-    int at = printf("  %-*s  ", width, usage);
-    if (at > indent) {
-        printf("\n%*s", indent, "");
-        at = indent;
-    }
-    print_wrapped(help, at, indent);
+    if (printf("  %-*s  ", width, usage) > indent) printf("\n%*s", indent, "");
+    print_wrapped(help, indent, indent);
 }
 
 // The options are in the order of the table, and those of a group next to each other.
@@ -223,49 +208,33 @@ static const char *short_name(const command_spec *command) {
     return space ? space + 1 : command->name;
 }
 
-// ---- man: troff with the macros of man(7) ----
-
-// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
-static void guard_line(const char *line) {
-    if (*line == '.' || *line == '\'') fputs("\\&", stdout);
-}
-
-static void print_troff(const char *text) {
-    for (; *text; text++) {
+// Prints troff with the macros of man(7): `before` as it is, then the text. A line of text that begins with a dot or an
+// apostrophe would be a request; \& is nothing.
+static void print_troff(const char *before, const char *text) {
+    fputs(before, stdout);
+    bool begins = *before != '\0' && before[strlen(before) - 1] == '\n';
+    for (; *text; begins = *text++ == '\n') {
+        if (begins && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
         if (*text == '-' || *text == '\\') putchar('\\');
         putchar(*text == '\\' ? 'e' : *text);
-        if (*text == '\n') guard_line(text + 1);
     }
-}
-
-static void print_paragraph(const char *text, const char *rest) {
-    guard_line(text);
-    print_troff(text);
-    print_troff(rest);
-    putchar('\n');
 }
 
 static void command_man(const command_spec *command) {
-    printf(".SS \"%s ", short_name(command));
-    print_troff(command->arguments);
-    printf("\"\n");
-    print_paragraph(command->summary, "");
+    printf(".SS \"%s", short_name(command));
+    print_troff(" ", command->arguments);
+    print_troff("\"\n", command->summary);
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
         char text[1024];
-        if (o->group) {
-            printf(".PP\n");
-            print_paragraph(o->group, ":");
-        }
+        if (o->group) print_troff("\n.PP\n", o->group);
         option_usage(o, text, sizeof text);
-        printf(".TP\n.B ");
-        print_troff(text + strspn(text, " "));
+        print_troff(o->group ? ":\n.TP\n.B " : "\n.TP\n.B ", text + strspn(text, " "));
+        print_troff("\n", o->help);
         option_note(o, text, sizeof text);
-        putchar('\n');
-        print_paragraph(o->help, text);
+        print_troff("", text);
     }
+    putchar('\n');
 }
-
-// ---- bash ----
 
 static void command_bash(const command_spec *command) {
     char choices[512];
@@ -299,8 +268,7 @@ static void print_man_page(const program_spec *p) {
            ".SH COMMANDS\n",
            p->name, p->name, p->version, p->name, p->summary, p->name);
     describe_commands(p, command_man);
-    printf(".SH EXAMPLES\n.nf\n");
-    print_troff(p->examples);
+    print_troff(".SH EXAMPLES\n.nf\n", p->examples);
     printf(".fi\n");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE // fopencookie
 #include "output_file.h"
+#include "gpu/growing.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,19 +107,14 @@ static int create_temporary(output_file *file, mode_t mode) {
 // The path behind symbolic links, whether or not a file is there; malloc'ed. NULL: errno says why.
 static char *follow_links(const char *path) {
     enum { MOST_LINKS = 40 }; // as Linux has it
-    char target[PATH_MAX], *at = strdup(path);
+    char target[PATH_MAX], *at = strdup(path), *next;
     for (int n = 0; at && n < MOST_LINKS; n++) {
         const ssize_t length = readlink(at, target, sizeof target);
         if (length < 0) return at; // no link
         // A target that is not absolute begins at the link's folder.
-        const char *const slash = strrchr(at, '/');
-        const size_t folder = slash && target[0] != '/' ? (size_t)(slash + 1 - at) : 0;
-        char *const next = malloc(folder + (size_t)length + 1);
-        if (next) {
-            memcpy(next, at, folder);
-            memcpy(next + folder, target, (size_t)length);
-            next[folder + (size_t)length] = '\0';
-        }
+        const char *const slash = target[0] == '/' ? NULL : strrchr(at, '/');
+        const int folder = slash ? (int)(slash + 1 - at) : 0;
+        if (asprintf(&next, "%.*s%.*s", folder, at, (int)length, target) < 0) next = NULL;
         free(at);
         at = next;
     }
@@ -212,15 +208,9 @@ typedef struct memory {
 } memory;
 
 // 0 marks the stream.
-static ssize_t append(void *cookie, const char *bytes, size_t count) {
+static ssize_t append_bytes(void *cookie, const char *bytes, size_t count) {
     memory *const to = cookie;
-    if (count >= to->room - *to->size) {
-        const size_t room = 2 * (*to->size + count) + 1;
-        char *const larger = realloc(*to->text, room);
-        if (!larger) return 0;
-        *to->text = larger;
-        to->room = room;
-    }
+    if (!make_room(to->text, &to->room, *to->size + count + 1, 1)) return 0;
     memcpy(*to->text + *to->size, bytes, count);
     *to->size += count;
     (*to->text)[*to->size] = '\0';
@@ -239,7 +229,7 @@ FILE *memory_stream_open(char **text, size_t *size) {
     *text = calloc(1, 1);
     if (to && *text) {
         *to = (memory){text, size, 1};
-        stream = fopencookie(to, "w", (cookie_io_functions_t){.write = append, .close = forget_memory});
+        stream = fopencookie(to, "w", (cookie_io_functions_t){.write = append_bytes, .close = forget_memory});
     }
     if (stream) return stream;
     free(to);

@@ -13,38 +13,39 @@
 #include <jpeglib.h> // after stdio.h
 #include <jerror.h>
 
-// Fails if the file is too short for the picture that its header announces. The picture takes `units` units of the format,
-// and a byte codes at most `units_per_byte` of them.
-static bool picture_fits(const input_file *file, uint64_t units, uint64_t units_per_byte, int width,
-                         int height, fault *why) {
-    return units / units_per_byte <= file->size ||
-           fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
-                file->path, width, height, file->size);
-}
+// A file that is decoded into a picture or into a map. A library that finds damage jumps back to its setjmp, which stands in a
+// function of its own: the clean-up behind the jump must not read local variables of the function that called setjmp.
+typedef struct decoding {
+    struct jpeg_error_mgr jpeg; // first: libjpeg hands its address back
+    jmp_buf jpeg_escape;
+    input_file file; // its path is NULL: a JPEG is written
+    fault *why;
+    image *picture; // NULL: a map. Of a picture what follows the rows may be damaged: it is mended then.
+    plane *map;
+    bool told, whole;   // of PNG: `why` holds the reason already; all rows are read
+    bool ended, mended; // of JPEG: the file ends without its marker; it is damaged where no row is
+} decoding;
 
-// What image_open or plane_open has returned. Names the file where that is a failure.
-static bool opened(bool done, const input_file *file, fault *why) {
-    return done || fail(why, "%s: %s", file->path, why->text);
+// Opens what is decoded into. Fails if the file is too short for the picture that its header announces, which takes `units`
+// units of the format, of which a byte codes at most `units_per_byte`.
+static bool open_picture(const decoding *d, int width, int height, int channels, uint64_t units,
+                         uint64_t units_per_byte) {
+    if (units / units_per_byte > d->file.size)
+        return fail(d->why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
+                    d->file.path, width, height, d->file.size);
+    return (d->map ? plane_open(d->map, width, height, d->why)
+                   : image_open(d->picture, width, height, channels, d->why)) ||
+           fail(d->why, "%s: %s", d->file.path, d->why->text);
 }
 
 // ---- PNG
 
 enum { DEFLATE_RATIO = 1032 }; // the highest that deflate reaches
 
-typedef struct png_source {
-    input_file *file;
-    fault *why;
-    // One of both is read. Of an image what follows the rows may be damaged: it is mended then.
-    image *picture;
-    plane *map;
-    bool told, whole; // `why` holds the reason already; all rows are read
-} png_source;
-
 static void on_png_error(png_structp png, png_const_charp message) {
-    png_source *source = png_get_error_ptr(png);
-    if (!source->told)
-        fail(source->why, "%s: damaged PNG at byte %" PRIu64 ": %s", source->file->path, source->file->offset,
-             message);
+    decoding *const d = png_get_error_ptr(png);
+    if (!d->told)
+        fail(d->why, "%s: damaged PNG at byte %" PRIu64 ": %s", d->file.path, d->file.offset, message);
     png_longjmp(png, 1);
 }
 
@@ -53,23 +54,22 @@ static void on_png_warning(png_structp png, png_const_charp message) {
 }
 
 static void on_png_read(png_structp png, png_bytep destination, size_t bytes) {
-    png_source *source = png_get_io_ptr(png);
-    if (input_file_read(source->file, destination, bytes, "PNG data", source->why)) return;
-    source->told = true;
+    decoding *const d = png_get_io_ptr(png);
+    if (input_file_read(&d->file, destination, bytes, "PNG data", d->why)) return;
+    d->told = true;
     png_error(png, "read");
 }
 
 // After the header has been read. False after a message, or by png_longjmp.
-static bool read_png_rows(png_structp png, png_infop info, const png_source *source) {
-    image *const picture = source->picture;
-    plane *const map = source->map;
+static bool read_png_rows(png_structp png, png_infop info, const decoding *d) {
+    plane *const map = d->map;
     const int width = (int)png_get_image_width(png, info), height = (int)png_get_image_height(png, info);
     const int bits = png_get_bit_depth(png, info), channels = png_get_channels(png, info);
     const uint64_t coded_bytes = (uint64_t)png_get_rowbytes(png, info) * (uint64_t)height;
     if (map && (bits != 16 || png_get_color_type(png, info) != PNG_COLOR_TYPE_GRAY))
-        return fail(source->why, "%s: a PNG of %d channel%s of %d bits; it must be gray with 16 bits",
-                    source->file->path, channels, channels == 1 ? "" : "s", bits);
-    if (picture) {
+        return fail(d->why, "%s: a PNG of %d channel%s of %d bits; it must be gray with 16 bits",
+                    d->file.path, channels, channels == 1 ? "" : "s", bits);
+    if (!map) {
         // The file's own values, without gamma correction. Palette and gray become RGB, low depths become 8 bits,
         // tRNS becomes alpha.
         png_set_expand(png);
@@ -78,13 +78,10 @@ static bool read_png_rows(png_structp png, png_infop info, const png_source *sou
     }
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (!picture_fits(source->file, coded_bytes, DEFLATE_RATIO, width, height, source->why) ||
-        !opened(map ? plane_open(map, width, height, source->why)
-                    : image_open(picture, width, height, png_get_channels(png, info), source->why),
-                source->file, source->why))
+    if (!open_picture(d, width, height, png_get_channels(png, info), coded_bytes, DEFLATE_RATIO))
         return false;
     // Of a map two bytes per value, in the second half of the memory: float i ends before pair i + 1 begins.
-    uint8_t *const rows = map ? (uint8_t *)map->values + coded_bytes : picture->pixels;
+    uint8_t *const rows = map ? (uint8_t *)map->values + coded_bytes : d->picture->pixels;
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < height; y++)
             png_read_row(png, rows + (size_t)y * png_get_rowbytes(png, info), NULL);
@@ -93,35 +90,23 @@ static bool read_png_rows(png_structp png, png_infop info, const png_source *sou
     return true;
 }
 
-// A function of its own: after longjmp the clean-up must not read local variables of the function that called
-// setjmp.
-static bool read_png(png_structp png, png_infop info, png_source *source) {
+static bool read_png(png_structp png, png_infop info, decoding *d) {
     if (setjmp(png_jmpbuf(png))) // what lies behind the rows is damaged or missing, but could be read
-        return source->whole && source->picture && !ferror(source->file->stream) &&
-               (source->picture->mended = true);
-    png_set_read_fn(png, source, on_png_read);
+        return d->whole && d->picture && !ferror(d->file.stream) && (d->picture->mended = true);
+    png_set_read_fn(png, d, on_png_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
-    source->whole = read_png_rows(png, info, source);
-    if (source->whole) png_read_end(png, NULL);
-    return source->whole;
+    d->whole = read_png_rows(png, info, d);
+    if (d->whole) png_read_end(png, NULL);
+    return d->whole;
 }
 
-static bool decode_png(png_source source) {
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, on_png_error, on_png_warning);
+static bool decode_png(decoding *d) {
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, on_png_error, on_png_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    const bool ok = info ? read_png(png, info, &source)
-                         : fail(source.why, "%s: no memory to decode it", source.file->path);
+    const bool ok = info ? read_png(png, info, d) : fail(d->why, "%s: no memory to decode it", d->file.path);
     png_destroy_read_struct(&png, &info, NULL);
     return ok;
-}
-
-static bool decode_png_image(input_file *file, void *out, fault *why) {
-    return decode_png((png_source){.file = file, .why = why, .picture = out});
-}
-
-static bool decode_png_plane(input_file *file, void *out, fault *why) {
-    return decode_png((png_source){.file = file, .why = why, .map = out});
 }
 
 static png_image png_header(int width, int height, png_uint_32 format) {
@@ -210,24 +195,16 @@ bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, faul
 // component has a quarter of the columns and another a quarter of the rows.
 enum { BLOCKS_PER_BYTE = 8 };
 
-typedef struct jpeg_trap {
-    struct jpeg_error_mgr base; // first: libjpeg hands its address back
-    jmp_buf escape;
-    input_file *file; // NULL: a JPEG is written
-    fault *why;
-    bool ended, mended; // the file ends without its marker; it is damaged where no row is
-} jpeg_trap;
-
 static void on_jpeg_error(j_common_ptr common) {
-    jpeg_trap *trap = (jpeg_trap *)common->err;
+    decoding *const d = (decoding *)common->err;
     char message[JMSG_LENGTH_MAX];
-    trap->base.format_message(common, message);
-    if (trap->file) // ftello gives the end of libjpeg's buffer; the damage lies before it
-        fail(trap->why, "%s: damaged JPEG before byte %" PRId64 ": %s", trap->file->path,
-             (int64_t)ftello(trap->file->stream), message);
+    common->err->format_message(common, message);
+    if (d->file.path) // ftello gives the end of libjpeg's buffer; the damage lies before it
+        fail(d->why, "%s: damaged JPEG before byte %" PRId64 ": %s", d->file.path,
+             (int64_t)ftello(d->file.stream), message);
     else
-        fail(trap->why, "cannot write a JPEG: %s", message);
-    longjmp(trap->escape, 1);
+        fail(d->why, "cannot write a JPEG: %s", message);
+    longjmp(d->jpeg_escape, 1);
 }
 
 static void on_jpeg_message(j_common_ptr common, int level) {
@@ -237,10 +214,10 @@ static void on_jpeg_message(j_common_ptr common, int level) {
         return; // harmless
     // Some telephones give a scan with all coefficients the numbers of others, and put data of their own in place of the
     // end. If bits of a row are missing, libjpeg says so by another warning.
-    jpeg_trap *const trap = (jpeg_trap *)common->err;
-    trap->ended |= code == JWRN_JPEG_EOF;
+    decoding *const d = (decoding *)common->err;
+    d->ended |= code == JWRN_JPEG_EOF;
     if (code != JWRN_JPEG_EOF && code != JWRN_NOT_SEQUENTIAL) on_jpeg_error(common);
-    trap->mended = true;
+    d->mended = true;
 }
 
 // Whether a file that ended early has all its scans. A sequential file of several scans does not say how many.
@@ -252,50 +229,45 @@ static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
     return true;
 }
 
-// A function of its own, as read_png is.
-static bool read_jpeg(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *out) {
-    if (setjmp(trap->escape)) return false;
+static bool read_jpeg(struct jpeg_decompress_struct *jpeg, decoding *d) {
+    if (setjmp(d->jpeg_escape)) return false;
     jpeg_create_decompress(jpeg);
-    jpeg_stdio_src(jpeg, trap->file->stream);
+    jpeg_stdio_src(jpeg, d->file.stream);
     jpeg_read_header(jpeg, TRUE);
     if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK)
-        return fail(trap->why, "%s: a CMYK picture; only RGB and gray can be read", trap->file->path);
+        return fail(d->why, "%s: a CMYK picture; only RGB and gray can be read", d->file.path);
     jpeg->out_color_space = JCS_RGB;
-    const int width = (int)jpeg->image_width, height = (int)jpeg->image_height;
     uint64_t blocks = 0;
     for (int i = 0; i < jpeg->num_components; i++)
         blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks * jpeg->comp_info[i].height_in_blocks;
-    if (!picture_fits(trap->file, blocks, BLOCKS_PER_BYTE, width, height, trap->why) ||
-        !opened(image_open(out, width, height, 3, trap->why), trap->file, trap->why))
+    if (!open_picture(d, (int)jpeg->image_width, (int)jpeg->image_height, 3, blocks, BLOCKS_PER_BYTE))
         return false;
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
-        JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * (size_t)out->width * 3;
+        JSAMPROW row = d->picture->pixels + (size_t)jpeg->output_scanline * (size_t)d->picture->width * 3;
         jpeg_read_scanlines(jpeg, &row, 1);
     }
-    if (trap->ended && !has_all_scans(jpeg))
-        return fail(trap->why, "%s: truncated at byte %" PRIu64 ": scans are missing", trap->file->path,
-                    trap->file->size);
+    if (d->ended && !has_all_scans(jpeg))
+        return fail(d->why, "%s: truncated at byte %" PRIu64 ": scans are missing", d->file.path,
+                    d->file.size);
     jpeg_finish_decompress(jpeg);
     return true;
 }
 
-static bool decode_jpeg(input_file *file, void *out, fault *why) {
-    jpeg_trap trap = {.file = file, .why = why};
-    struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
-    trap.base.error_exit = on_jpeg_error;
-    trap.base.emit_message = on_jpeg_message;
+static bool decode_jpeg(decoding *d) {
+    struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&d->jpeg)};
+    d->jpeg.error_exit = on_jpeg_error;
+    d->jpeg.emit_message = on_jpeg_message;
     const bool ok =
-        read_jpeg(&jpeg, &trap, out) && input_file_check(file, "JPEG", why); // to libjpeg a fault is an end
+        read_jpeg(&jpeg, d) && input_file_check(&d->file, "JPEG", d->why); // to libjpeg a fault is an end
     jpeg_destroy_decompress(&jpeg);
-    ((image *)out)->mended = ok && trap.mended;
+    d->picture->mended = ok && d->mended;
     return ok;
 }
 
-// A function of its own, as read_png is.
-static bool encode(struct jpeg_compress_struct *jpeg, jpeg_trap *trap, const image *picture, int quality,
+static bool encode(struct jpeg_compress_struct *jpeg, decoding *d, const image *picture, int quality,
                    uint8_t **bytes, unsigned long *count) {
-    if (setjmp(trap->escape)) return false;
+    if (setjmp(d->jpeg_escape)) return false;
     jpeg_create_compress(jpeg);
     jpeg_mem_dest(jpeg, bytes, count);
     jpeg->image_width = (JDIMENSION)picture->width;
@@ -317,11 +289,11 @@ bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_
     *bytes = NULL;
     *count = 0;
     if (picture->channels != 3) return fail(why, "a JPEG of %d channels: there must be 3", picture->channels);
-    jpeg_trap trap = {.why = why};
-    struct jpeg_compress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
-    trap.base.error_exit = on_jpeg_error;
+    decoding d = {.why = why};
+    struct jpeg_compress_struct jpeg = {.err = jpeg_std_error(&d.jpeg)};
+    d.jpeg.error_exit = on_jpeg_error;
     unsigned long size = 0;
-    const bool done = encode(&jpeg, &trap, picture, quality, bytes, &size);
+    const bool done = encode(&jpeg, &d, picture, quality, bytes, &size);
     jpeg_destroy_compress(&jpeg);
     *count = size;
     if (done) return true;
@@ -335,9 +307,11 @@ bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "floats are copied as a little-endian file has them");
 
-static bool decode_pfm(input_file *file, void *to, fault *why) {
+static bool decode_pfm(decoding *d) {
     enum { MAGIC, WIDTH, HEIGHT, SCALE, WORDS };
-    plane *out = to;
+    input_file *const file = &d->file;
+    plane *const out = d->map;
+    fault *const why = d->why;
     char word[32], *after, space;
     int size[WORDS] = {0};
     double scale = 1;
@@ -373,7 +347,7 @@ static bool decode_pfm(input_file *file, void *to, fault *why) {
                     "%s: truncated or damaged: %d x %d values announced, which take %" PRIu64
                     " bytes; %" PRIu64 " follow byte %" PRIu64,
                     file->path, width, height, bytes, rest, file->offset);
-    if (!opened(plane_open(out, width, height, why), file, why)) return false;
+    if (!open_picture(d, width, height, 1, bytes, 1)) return false;
     for (int y = height - 1; y >= 0; y--)
         if (!input_file_read(file, out->values + (size_t)y * (size_t)width, (size_t)width * sizeof(float),
                              "PFM values", why))
@@ -398,47 +372,40 @@ bool plane_write_pfm(const char *path, const plane *p, fault *why) {
 
 // ---- any format
 
-typedef struct picture_format {
-    const char *signature;
-    size_t length; // of the signature
-    // Reads `file` from its first byte into an image or a plane. What it has opened in *out on failure, the caller closes.
-    bool (*decode)(input_file *file, void *out, fault *why);
-} picture_format;
-
-// Reads a file with the decoder that its first bytes ask for. They are as many as the first format has in its
-// signature. neither: the names of the formats, for the message.
-static bool picture_read(const char *path, const picture_format *formats, int count, const char *what,
-                         const char *neither, void *out, fault *why) {
-    input_file file;
-    if (!input_file_open(&file, path, why)) return false;
-    char signature[8];
-    bool done = input_file_read(&file, signature, strlen(formats[0].signature), what, why);
+// Reads a file with the decoder that its first bytes ask for. What is open in *picture or *map on failure, the caller closes.
+static bool read_any(const char *path, image *picture, plane *map, fault *why) {
+    decoding d = {.why = why, .picture = picture, .map = map};
+    char first[8];
+    const size_t count = map ? 2 : sizeof first;
+    if (!input_file_open(&d.file, path, why)) return false;
+    bool done =
+        input_file_read(&d.file, first, count, map ? "the map's signature" : "the image's signature", why);
     if (done) {
-        int i = 0;
-        while (i < count && memcmp(signature, formats[i].signature, formats[i].length) != 0) i++;
-        rewind(file.stream);
-        file.offset = 0;
-        done = i < count ? formats[i].decode(&file, out, why)
-                         : fail(why, "%s: neither %s (by its first bytes)", path, neither);
+        rewind(d.file.stream);
+        d.file.offset = 0;
+        if (memcmp(first, "\x89PNG\r\n\x1a\n", count) == 0)
+            done = decode_png(&d);
+        else if (picture && memcmp(first, "\xff\xd8\xff", 3) == 0)
+            done = decode_jpeg(&d);
+        else if (map && (memcmp(first, "Pf", 2) == 0 || memcmp(first, "PF", 2) == 0))
+            done = decode_pfm(&d);
+        else
+            done = fail(why, "%s: neither PNG nor %s (by its first bytes)", path, map ? "PFM" : "JPEG");
     }
-    input_file_close(&file);
+    input_file_close(&d.file);
     return done;
 }
 
 bool image_read(const char *path, image *out, fault *why) {
-    static const picture_format formats[] = {{"\x89PNG\r\n\x1a\n", 8, decode_png_image},
-                                             {"\xff\xd8\xff", 3, decode_jpeg}};
     *out = (image){0};
-    const bool done = picture_read(path, formats, 2, "the image's signature", "PNG nor JPEG", out, why);
-    if (!done) image_close(out);
-    return done;
+    if (read_any(path, out, NULL, why)) return true;
+    image_close(out);
+    return false;
 }
 
 bool plane_read(const char *path, plane *out, fault *why) {
-    static const picture_format formats[] = {
-        {"Pf", 2, decode_pfm}, {"PF", 2, decode_pfm}, {"\x89P", 2, decode_png_plane}};
     *out = (plane){0};
-    const bool done = picture_read(path, formats, 3, "the map's signature", "PNG nor PFM", out, why);
-    if (!done) plane_close(out);
-    return done;
+    if (read_any(path, NULL, out, why)) return true;
+    plane_close(out);
+    return false;
 }
