@@ -26,9 +26,9 @@ static const option_spec options[] = {
     OPTIONS_END};
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
-    if (own.size == 0) own.size = KERNELS_ARE_COUNTED ? 64 : 256;
-    if (*width == 0) *width = KERNELS_ARE_COUNTED ? 192 : 1024;
-    *iterations = KERNELS_ARE_COUNTED ? 80 : 2000;
+    if (own.size == 0) own.size = ON_CPU ? 64 : 256;
+    if (*width == 0) *width = ON_CPU ? 192 : 1024;
+    *iterations = ON_CPU ? 80 : 2000;
     return (own.size & (own.size - 1)) == 0 ||
            fail(why, "--size must be a power of two, not %lld", (long long)own.size);
 }

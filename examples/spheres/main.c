@@ -109,8 +109,8 @@ static const option_spec options[] = {
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
     (void)why;
-    if (*width == 0) *width = data_sets[own.data].width[KERNELS_ARE_COUNTED];
-    *iterations = data_sets[own.data].iterations[KERNELS_ARE_COUNTED];
+    if (*width == 0) *width = data_sets[own.data].width[ON_CPU];
+    *iterations = data_sets[own.data].iterations[ON_CPU];
     return true;
 }
 

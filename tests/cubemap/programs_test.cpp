@@ -101,7 +101,7 @@ TEST_P(FitProgram, TrainsByEveryReduction) {
 
 TEST_P(FitProgram, BenchWritesJson) {
     const outcome result =
-        started_as("bench --width 40 --thresholds 0,33 --repeat 3 --views 2 --json -" + p.bench);
+        started_as("bench --width 40 --thresholds 0,33 --repeat 1 --views 2 --json -" + p.bench);
     ASSERT_EQ(result.code, 0) << result.err;
     json_error_t error;
     json_t *root = json_loads(result.out.c_str(), 0, &error);
@@ -116,20 +116,14 @@ TEST_P(FitProgram, BenchWritesJson) {
     const candidate_list all = candidates_of(sum_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 2);
     json_t *rows = json_object_get(root, "adjoint");
     ASSERT_EQ(json_array_size(rows), size_t(all.count));
-    double summed = 0; // adds of warps that sum
     for (int i = 0; i < all.count; i++) {
         json_t *const row = json_array_get(rows, size_t(i)), *const threshold =
                                                                  json_object_get(row, "threshold");
-        const double adds = json_number_value(json_object_get(row, "atomic_adds"));
+        for (const char *key : {"mean_ms", "least_ms", "most_ms"})
+            EXPECT_GT(json_number_value(json_object_get(row, key)), 0) << key;
         EXPECT_STREQ(json_string_value(json_object_get(row, "reduction")),
                      distwar_strategy_name(all.rows[i].strategy));
         EXPECT_EQ(json_is_null(threshold) ? 0 : json_integer_value(threshold), all.rows[i].balance_threshold);
-        if (!KERNELS_ARE_COUNTED || all.rows[i].strategy != DISTWAR_TREE) continue;
-        EXPECT_EQ(adds, std::floor(adds)); // of two views
-        if (all.rows[i].balance_threshold == 33) {
-            EXPECT_GT(adds, summed);
-        }
-        summed = adds;
     }
     json_decref(root);
 }

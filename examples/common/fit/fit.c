@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef DISTWAR_SIMT
-#include "simt.h"
-#endif
 
 enum { MAX_RUNS = 1000 };
 enum { TARGET, START, RESULT, PICTURES };
@@ -114,13 +111,6 @@ static double iterate(fitting *f) {
     return seconds_now() - began;
 }
 
-static bool write_parameters(const fitting *f, const char *path, fault *why) {
-    output_file file;
-    if (!output_file_open(&file, path, why)) return false;
-    fwrite(f->host, sizeof *f->host, f->parameters, file.stream); // errors stay in the stream
-    return output_file_commit(&file, why);
-}
-
 static bool train(fitting *f, fault *why) {
     // What a tuner chooses from. They are closer together at the low end: a warp whose lanes hold several keys has
     // small groups.
@@ -154,7 +144,10 @@ static bool train(fitting *f, fault *why) {
         !image_write_beside(picture, row, PICTURES, 4, why))
         return false;
     device_download(f->host, f->scene.parameters, bytes);
-    if (!write_parameters(f, file, why)) return false;
+    output_file out;
+    if (!output_file_open(&out, file, why)) return false;
+    fwrite(f->host, 1, bytes, out.stream); // errors stay in the stream
+    if (!output_file_commit(&out, why)) return false;
     const strategy_report tuned = strategy_tuner_report(&f->tuner);
     print_head(f, FIT_VIEWS);
     printf("training   %lld iterations in %.1f s, %s at threshold %d\n", (long long)f->iterations, seconds,
@@ -169,7 +162,7 @@ static bool train(fitting *f, fault *why) {
     return true;
 }
 
-// ---- bench: times on a GPU; counts of instructions on the CPU, where times say nothing about kernels
+// ---- bench
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -187,54 +180,26 @@ void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, 
     value[COST_NOISE] = fmax(value[COST_NOISE], noise);
 }
 
-#ifdef DISTWAR_SIMT
-static const char *const cost_keys[] = {"atomic_adds", "atomic_bytes", "atomic_instructions",
-                                        "shuffles",    "votes",        NULL};
-
-static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
-    (void)timer;
-    DEVICE_CHECK(cudaDeviceSynchronize());
-    const simt_counters before = simt_counters_read();
-    f->work->backward(f->measured.rows[row], NULL);
-    DEVICE_CHECK(cudaDeviceSynchronize());
-    const simt_counters after = simt_counters_read();
-    const uint64_t done[] = {after.atomic_requests - before.atomic_requests,
-                             after.atomic_bytes - before.atomic_bytes,
-                             after.atomic_instructions - before.atomic_instructions,
-                             after.shuffles - before.shuffles, after.votes - before.votes};
-    for (int k = 0; cost_keys[k]; k++) {
-        double *const value = &f->costs[row].value[k];
-        *value += (double)done[k];
-        if (view + 1 == f->views) *value = floor(*value / (double)f->views);
-    }
-}
-#else
-static const char *const cost_keys[] = {"mean_ms", "least_ms", "most_ms", "noise", NULL};
-
-static void measure_row(fitting *f, gpu_timer *timer, int view, int row) {
-    const distwar_policy policy = f->measured.rows[row];
-    double times[MAX_RUNS];
-    f->work->backward(policy, NULL);
-    for (int i = 0; i < f->runs; i++) {
-        gpu_timer_start(timer);
-        f->work->backward(policy, NULL);
-        times[i] = gpu_timer_stop(timer);
-    }
-    bench_cost_add(&f->costs[row], view, (int)f->views, times, (size_t)f->runs);
-}
-#endif
-
-// A row for each candidate, and how many lanes of the adjoint's warps are active, and how many keys they hold.
+// Times each candidate, and counts how many lanes of the adjoint's warps are active, and how many keys they hold.
 static void measure(fitting *f) {
     lane_histogram *const lanes = device_allocate(sizeof *lanes);
+    double times[MAX_RUNS];
+    gpu_timer timer;
     device_clear(lanes, sizeof *lanes);
-    gpu_timer timer = {0};
-    if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
+    gpu_timer_open(&timer);
     for (int view = 0; view < f->views; view++) {
         f->work->draw(view);
         compare(f, 0, f->scene.color_gradient);
         f->work->backward(f->measured.rows[0], lanes);
-        for (int row = 0; row < f->measured.count; row++) measure_row(f, &timer, view, row);
+        for (int row = 0; row < f->measured.count; row++) {
+            f->work->backward(f->measured.rows[row], NULL);
+            for (int i = 0; i < f->runs; i++) {
+                gpu_timer_start(&timer);
+                f->work->backward(f->measured.rows[row], NULL);
+                times[i] = gpu_timer_stop(&timer);
+            }
+            bench_cost_add(&f->costs[row], view, (int)f->views, times, (size_t)f->runs);
+        }
     }
     gpu_timer_close(&timer);
     device_download(&f->lanes, lanes, sizeof *lanes);
@@ -248,25 +213,22 @@ static double mean_of(const unsigned long long counts[33]) {
     return sum / total;
 }
 
+static const char *const cost_keys[] = {"mean_ms", "least_ms", "most_ms", "noise"}; // COST_MEAN, ...
+
 static void print_costs(const fitting *f) {
     print_head(f, (int)f->views);
-    printf("commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n",
+    printf("commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n\n"
+           "Means over the views of the median run, and the views' least and most; noise is the largest\n"
+           "(slowest - fastest) / median over the runs of a view:\nstrategy threshold",
            mean_of(f->lanes.active_lanes), mean_of(f->lanes.distinct_keys));
-    printf("%s\nstrategy threshold",
-           KERNELS_ARE_COUNTED
-               ? "\nMeans over the views; instructions, shuffles and votes are of warps:"
-               : "\nMeans over the views of the median run, and the views' least and most; noise is the "
-                 "largest\n(slowest - fastest) / median over the runs of a view:");
-    for (int k = 0; cost_keys[k]; k++) printf(" %19s", cost_keys[k]);
+    for (int k = 0; k < BENCH_COSTS; k++) printf(" %19s", cost_keys[k]);
     for (int row = 0; row < f->measured.count; row++) {
         const distwar_policy policy = f->measured.rows[row];
-        printf("\n%-8s ", distwar_strategy_name(policy.strategy));
+        char at[12] = "-";
         if (offered_has_threshold(sum_strategies, policy.strategy))
-            printf("%9d", policy.balance_threshold);
-        else
-            printf("%9s", "-");
-        for (int k = 0; cost_keys[k]; k++)
-            printf(" %19.*f", KERNELS_ARE_COUNTED ? 0 : 4, f->costs[row].value[k]);
+            snprintf(at, sizeof at, "%d", policy.balance_threshold);
+        printf("\n%-8s %9s", distwar_strategy_name(policy.strategy), at);
+        for (int k = 0; k < BENCH_COSTS; k++) printf(" %19.4f", f->costs[row].value[k]);
     }
     printf("\n");
 }
@@ -302,7 +264,7 @@ static void describe(json_writer *json, const void *subject) {
             json_put_integer(json, "threshold", policy.balance_threshold);
         else
             json_put_text(json, "threshold", NULL);
-        for (int k = 0; cost_keys[k]; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);
+        for (int k = 0; k < BENCH_COSTS; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);
         json_end(json, '}');
     }
     json_end(json, ']');
@@ -319,9 +281,9 @@ static bool bench(fitting *f, fault *why) {
 
 #define BENCH_SUMMARY                                                                                        \
     "Measures the adjoint with every strategy and threshold. Counts the active lanes and the keys of its\n"  \
-    "warps. The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events,\n"  \
-    "the median over the runs of a view, then the mean over the views; before each run the L2 cache is\n"    \
-    "overwritten. On the CPU, where times say nothing about a GPU, instructions are counted instead."
+    "warps. The gradient is that of the L1 loss against a black picture. Times are by CUDA events, the\n"    \
+    "median over the runs of a view, then the mean over the views; before each run the L2 cache is\n"        \
+    "overwritten. Those on the CPU say nothing about a GPU."
 #define REDUCE_HELP "strategy by which the adjoint adds gradients"
 
 static const fit_workload *of_program;

@@ -34,11 +34,10 @@ void adam_groups_step(float *value, const float *gradient, float *moments, const
 // ---- bench
 
 // Times of a candidate in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
-// (slowest - fastest) / median of a view. On the CPU means over the views, rounded down: adds of atomics by lanes, bytes of
-// them; instructions of warps, which are atomics, shuffles and votes.
-enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE };
+// (slowest - fastest) / median of a view.
+enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE, BENCH_COSTS };
 typedef struct bench_cost {
-    double value[5];
+    double value[BENCH_COSTS];
 } bench_cost;
 
 // Adds the runs of view `view` of `views`, whose times it sorts; count >= 1.

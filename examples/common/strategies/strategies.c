@@ -86,7 +86,7 @@ void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates
     const bool different = tune_init(&tuner->t, all, candidates->count);
     assert(different);
     (void)different;
-    tuner->tunes = candidates->count > 1 && !KERNELS_ARE_COUNTED;
+    tuner->tunes = candidates->count > 1 && !ON_CPU;
     if (tuner->tunes) DEVICE_CHECK(tune_events_open(&tuner->ring));
 }
 

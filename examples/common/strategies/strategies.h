@@ -9,11 +9,11 @@
 
 C_LINKAGE_BEGIN
 
-// Times say nothing about kernels on the CPU. There what they do is counted (fit.c), and nothing is tuned.
+// On the CPU times say nothing about kernels: there nothing is tuned, and a program's defaults are small.
 #ifdef DISTWAR_SIMT
-enum { KERNELS_ARE_COUNTED = 1 };
+enum { ON_CPU = 1 };
 #else
-enum { KERNELS_ARE_COUNTED = 0 };
+enum { ON_CPU = 0 };
 #endif
 
 // ---- on a command line

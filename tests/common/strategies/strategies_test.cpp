@@ -57,7 +57,7 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidate) {
         const distwar_policy first = list.rows[0];
         const auto tuner = std::make_unique<strategy_tuner>();
         strategy_tuner_open(tuner.get(), &list);
-        EXPECT_EQ(tuner->tunes, list.count > 1 && !KERNELS_ARE_COUNTED);
+        EXPECT_EQ(tuner->tunes, list.count > 1 && !ON_CPU);
         EXPECT_EQ(tuner->policy.strategy, first.strategy);
         EXPECT_EQ(tuner->policy.balance_threshold, first.balance_threshold);
         if (list.count == 1) {
