@@ -18,11 +18,7 @@ enum {
 __global__ void __launch_bounds__(THREADS) project_kernel(cubemap_frame f) {
     const int64_t k = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (k >= 3 * int64_t(f.surface.triangles)) return;
-    const float *p = f.surface.position + 3 * int64_t(f.surface.corner[k]), *r = f.camera.rotation;
-    for (int row = 0; row < 3; ++row)
-        f.corner[3 * k + row] =
-            fmaf(r[3 * row], p[0],
-                 fmaf(r[3 * row + 1], p[1], fmaf(r[3 * row + 2], p[2], f.camera.translation[row])));
+    into_camera(f.camera, f.surface.position + 3 * int64_t(f.surface.corner[k]), f.corner + 3 * k);
 }
 
 // ---- the triangle of each pixel and the direction that it mirrors. Homogeneous edge functions (Olano and Greer 1997)

@@ -7,32 +7,25 @@
 #include <distwar/device/histogram.cuh>
 #include <distwar/device/sorted_sums_by_key.cuh>
 #include <distwar/half.cuh>
-#include <stdarg.h>
 #include <stdio.h>
 
 namespace {
 
 thread_local char last_error[512];
 
-__attribute__((format(printf, 2, 3))) ix_status fail(ix_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(last_error, sizeof last_error, format, arguments);
-    va_end(arguments);
+ix_status fail(ix_status status, const char *function, const char *reason) {
+    snprintf(last_error, sizeof last_error, "%s: %s", function, reason);
     return status;
 }
 
 ix_status status_of(const char *function, cudaError_t error) {
-    return error == cudaSuccess ? IX_OK
-                                : fail(IX_DEVICE_ERROR, "%s: %s", function, cudaGetErrorString(error));
+    return error == cudaSuccess ? IX_OK : fail(IX_DEVICE_ERROR, function, cudaGetErrorString(error));
 }
 
 #define IX_REQUIRE(condition, text)                                                                          \
     do {                                                                                                     \
-        if (!(condition)) return fail(IX_INVALID_ARGUMENT, "%s: %s", function, text);                        \
+        if (!(condition)) return fail(IX_INVALID_ARGUMENT, function, text);                                  \
     } while (0)
-
-// ---- sums
 
 using sort = distwar::key_sort;
 
@@ -51,37 +44,36 @@ distwar::key_sums<T, Index, Out> sums_of(const ix_rows &rows) {
 }
 
 template <typename T, typename Out, typename Call>
-auto with_index(const ix_rows &rows, const Call &call) {
+ix_status with_index(const ix_rows &rows, const Call &call) {
     return rows.index_bytes == 8 ? call(sums_of<T, long long, Out>(rows)) : call(sums_of<T, int, Out>(rows));
 }
 
 // call(key_sums of the types).
 template <typename Call>
-auto with_types(const ix_rows &rows, const Call &call) {
-    switch (rows.type) {
-    case IX_FLOAT32:
-        return with_index<float, float>(rows, call);
-    case IX_FLOAT16:
-        return rows.float_sums ? with_index<__half, float>(rows, call)
-                               : with_index<__half, __half>(rows, call);
-    case IX_BFLOAT16:
-        return rows.float_sums ? with_index<__nv_bfloat16, float>(rows, call)
-                               : with_index<__nv_bfloat16, __nv_bfloat16>(rows, call);
-    default:
-        return with_index<double, double>(rows, call);
-    }
+ix_status with_types(const ix_rows &rows, const Call &call) {
+    const bool floats = rows.float_sums != 0;
+    if (rows.type == IX_FLOAT16)
+        return floats ? with_index<__half, float>(rows, call) : with_index<__half, __half>(rows, call);
+    if (rows.type == IX_BFLOAT16)
+        return floats ? with_index<__nv_bfloat16, float>(rows, call)
+                      : with_index<__nv_bfloat16, __nv_bfloat16>(rows, call);
+    return rows.type == IX_FLOAT64 ? with_index<double, double>(rows, call)
+                                   : with_index<float, float>(rows, call);
 }
 
-ix_status check(const char *function, const ix_rows *rows, bool arrays) {
+// The same, if nothing is wrong with them. arrays: with those that rows points to.
+template <typename Call>
+ix_status checked(const char *function, const ix_rows *rows, bool arrays, const Call &call) {
     IX_REQUIRE(rows, "rows must be given");
     IX_REQUIRE(rows->index_bytes == 4 || rows->index_bytes == 8, "index_bytes must be 4 or 8");
     IX_REQUIRE(unsigned(rows->type) < IX_TYPES, "type must be an ix_type");
     IX_REQUIRE(unsigned(rows->way) < IX_WAYS, "way must be an ix_way");
     IX_REQUIRE(rows->type != IX_FLOAT64 || !rows->float_sums, "float_sums of float64 would lose digits");
-    const char *const fault =
-        with_types(*rows, [&](const auto &sums) { return distwar::key_sums_fault<sort>(sums, arrays); });
-    IX_REQUIRE(!fault, fault);
-    return IX_OK;
+    return with_types(*rows, [&](const auto &sums) {
+        const char *const fault = distwar::key_sums_fault<sort>(sums, arrays);
+        IX_REQUIRE(!fault, fault);
+        return status_of(function, call(sums));
+    });
 }
 
 } // namespace
@@ -100,20 +92,14 @@ size_t ix_rows_bytes(void) {
 
 ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes) {
     const char *const function = __func__;
-    const ix_status status = check(function, rows, false);
-    if (status != IX_OK) return status;
     IX_REQUIRE(bytes, "bytes must be given");
-    return status_of(function, with_types(*rows, [&](const auto &sums) {
-                         return distwar::sums_by_key_bytes<sort>(sums, bytes);
-                     }));
+    return checked(function, rows, false,
+                   [&](const auto &sums) { return distwar::sums_by_key_bytes<sort>(sums, bytes); });
 }
 
 ix_status ix_add(const ix_rows *rows, ix_stream stream) {
-    const ix_status status = check(__func__, rows, true);
-    if (status != IX_OK) return status;
-    return status_of(__func__, with_types(*rows, [&](const auto &sums) {
-                         return distwar::sums_by_key<sort>(sums, stream);
-                     }));
+    return checked(__func__, rows, true,
+                   [&](const auto &sums) { return distwar::sums_by_key<sort>(sums, stream); });
 }
 
 ix_status ix_histogram(const ix_keys *keys, ix_stream stream) {

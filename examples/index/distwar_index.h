@@ -84,17 +84,12 @@ typedef struct ix_rows {
 ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 
 // out[index[i]] += source[i] for all i, in any order.
-// Result: float32 sums are rounded at each addition in memory; the rows of a block are summed in float32 first.
-// 16-bit types likewise, with sums in float32 and 16 bits in memory. Deterministic: each sum is exact to a unit
-// of at most 2^-43 of the largest |value| (for up to 2^18 values, twice as much for twice the values), then
-// rounded to float32 and added. The largest is that of source (IX_FIXED) or of the values added to one place
-// (IX_SORTED_FIXED). Infinities and NaN go where they are added, and nowhere else.
-// On a GPU an atomic of float32 takes a subnormal number for 0: the values added, the sums in out and results.
-// Deterministic sums keep them, but a subnormal number that stood in out may become 0 where a larger one is
-// added.
+// Result: float32 sums are rounded at each addition in memory; the rows of a block are summed in float32 first. 16-bit types
+// likewise, with sums in float32 and 16 bits in memory. What fixed point holds, and where infinities and NaN go:
+// include/distwar/device/sums_by_key.cuh, by the way of that name. float64 is exact where it is deterministic.
+// On a GPU an atomic of float32 takes a subnormal number for 0: the values added, the sums in out and results. Deterministic
+// sums keep them, but a subnormal number that stood in out may become 0 where a larger one is added.
 // Undefined: arrays that overlap; an index or a source that changes meanwhile.
-// IX_EXACT: sums in two words hold all bits of values down to 2^(126 - 2 ceil(log2(count))) below the largest, and are
-// rounded once; float64 is always summed so where it is deterministic.
 // Errors: IX_INVALID_ARGUMENT for counts out of range, arrays that are missing or not aligned to their type, a
 // workspace that is too small, and more than 2^31 - 2 rows for the ways that sort. An index out of range is no
 // error of the call, see `report`.

@@ -31,20 +31,17 @@ static struct {
 
 // ---- a data set
 
-// The (2, 3) torus knot, t from 0 to 1.
-static void knot(double t, double point[3]) {
-    const double angle = 2 * pi * t, radius = 1.9 + 0.85 * cos(3 * angle);
-    point[0] = radius * cos(2 * angle);
-    point[1] = radius * sin(2 * angle);
-    point[2] = 0.85 * sin(3 * angle) + 0.35;
-}
-
-// A point of the tube of the given radius around the knot.
+// A point of the tube of the given radius around the (2, 3) torus knot, t from 0 to 1.
 static void tube(double t, double turn, double radius, double point[3]) {
     static const double vertical[3] = {0, 0, 1}; // which the knot is nowhere
     double here[3], along[3], side[3], up[3];
-    knot(t, here);
-    knot(t + 1e-4, along);
+    for (int next = 0; next < 2; next++) {
+        const double angle = 2 * pi * (next ? t + 1e-4 : t), away = 1.9 + 0.85 * cos(3 * angle);
+        double *const knot = next ? along : here;
+        knot[0] = away * cos(2 * angle);
+        knot[1] = away * sin(2 * angle);
+        knot[2] = 0.85 * sin(3 * angle) + 0.35;
+    }
     for (int axis = 0; axis < 3; axis++) along[axis] -= here[axis];
     cross(vertical, along, side);
     cross(along, side, up);

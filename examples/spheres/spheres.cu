@@ -25,12 +25,8 @@ struct sphere_in_camera {
 };
 
 __device__ sphere_in_camera in_camera(const sphere_frame &f, int64_t i) {
-    const float *x = f.set.center + 3 * i, *r = f.camera.rotation;
     sphere_in_camera out;
-    for (int row = 0; row < 3; ++row)
-        out.center[row] =
-            fmaf(r[3 * row], x[0],
-                 fmaf(r[3 * row + 1], x[1], fmaf(r[3 * row + 2], x[2], f.camera.translation[row])));
+    into_camera(f.camera, f.set.center + 3 * i, out.center);
     out.radius = expf(f.set.log_radius[i]);
     out.opacity = 1 / (1 + expf(-f.set.opacity_logit[i]));
     out.nearness = (f.blend.far_limit - out.center[2]) / (f.blend.far_limit - f.blend.near_limit);

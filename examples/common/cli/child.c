@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#define _GNU_SOURCE // pipe2
+#define _GNU_SOURCE // pipe2, strcasestr
 #include "child.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,18 +20,13 @@ typedef struct reading {
     bool has_error; // the last line kept has
 } reading;
 
-static bool says_error(const char *line) {
-    bool found = strstr(line, "Check failed") != NULL; // of glog, before a trace of the stack
-    for (const char *at = line; *at && !found; at++) found = strncasecmp(at, "error", 5) == 0;
-    return found;
-}
-
 static void end_line(reading *r) {
     r->line[r->length] = '\0';
     if (r->length == 0) return;
     r->length = 0;
     if (r->program->line) r->program->line(r->program->context, r->line);
-    const bool error = says_error(r->line);
+    // "Check failed" is of glog, before a trace of the stack.
+    const bool error = strcasestr(r->line, "error") || strstr(r->line, "Check failed");
     if (r->has_error && !error) return;
     r->has_error = error;
     memcpy(r->last, r->line, LINE);

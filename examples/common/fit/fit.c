@@ -32,8 +32,8 @@ typedef struct fitting {
     strategy_tuner tuner;
     // Of bench:
     candidate_list measured;
-    bench_cost costs[MAX_CANDIDATES]; // of each
-    lane_histogram lanes;             // of all views
+    bench_cost costs[MAX_CANDIDATES];           // of each
+    double active_lanes[33], distinct_keys[33]; // of all views, as lane_histogram
 } fitting;
 
 static bool fitting_open(fitting *f, int targets, fault *why) {
@@ -182,7 +182,7 @@ void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, 
 
 // Times each candidate, and counts how many lanes of the adjoint's warps are active, and how many keys they hold.
 static void measure(fitting *f) {
-    lane_histogram *const lanes = device_allocate(sizeof *lanes);
+    lane_histogram *const lanes = device_allocate(sizeof *lanes), counts;
     double times[MAX_RUNS];
     gpu_timer timer;
     device_clear(lanes, sizeof *lanes);
@@ -202,14 +202,18 @@ static void measure(fitting *f) {
         }
     }
     gpu_timer_close(&timer);
-    device_download(&f->lanes, lanes, sizeof *lanes);
+    device_download(&counts, lanes, sizeof counts);
     device_free(lanes);
+    for (int n = 0; n <= 32; n++) {
+        f->active_lanes[n] = (double)counts.active_lanes[n];
+        f->distinct_keys[n] = (double)counts.distinct_keys[n];
+    }
 }
 
 // Of the commits of warps with at least one active lane.
-static double mean_of(const unsigned long long counts[33]) {
+static double mean_of(const double counts[33]) {
     double total = 0, sum = 0;
-    for (int n = 1; n <= 32; n++) total += (double)counts[n], sum += n * (double)counts[n];
+    for (int n = 1; n <= 32; n++) total += counts[n], sum += n * counts[n];
     return sum / total;
 }
 
@@ -220,7 +224,7 @@ static void print_costs(const fitting *f) {
     printf("commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n\n"
            "Means over the views of the median run, and the views' least and most; noise is the largest\n"
            "(slowest - fastest) / median over the runs of a view:\nstrategy threshold",
-           mean_of(f->lanes.active_lanes), mean_of(f->lanes.distinct_keys));
+           mean_of(f->active_lanes), mean_of(f->distinct_keys));
     for (int k = 0; k < BENCH_COSTS; k++) printf(" %19s", cost_keys[k]);
     for (int row = 0; row < f->measured.count; row++) {
         const distwar_policy policy = f->measured.rows[row];
@@ -231,12 +235,6 @@ static void print_costs(const fitting *f) {
         for (int k = 0; k < BENCH_COSTS; k++) printf(" %19.4f", f->costs[row].value[k]);
     }
     printf("\n");
-}
-
-static void describe_histogram(json_writer *json, const char *key, const unsigned long long counts[33]) {
-    json_begin(json, key, '[');
-    for (int n = 0; n <= 32; n++) json_put_integer(json, NULL, (int64_t)counts[n]);
-    json_end(json, ']');
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -253,8 +251,8 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "height", f->height);
     json_put_text(json, "device", device_name());
     json_put_integer(json, "views", f->views);
-    describe_histogram(json, "active_lanes", f->lanes.active_lanes);
-    describe_histogram(json, "distinct_keys", f->lanes.distinct_keys);
+    json_put_numbers(json, "active_lanes", f->active_lanes, 33);
+    json_put_numbers(json, "distinct_keys", f->distinct_keys, 33);
     json_begin(json, "adjoint", '[');
     for (int row = 0; row < f->measured.count; row++) {
         const distwar_policy policy = f->measured.rows[row];

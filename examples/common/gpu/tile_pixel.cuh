@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pixel of each thread: each block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4.
+// The pixel of each thread: each block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4. And the camera's
+// space.
 #pragma once
 
 #include "pinhole.h"
@@ -24,4 +25,13 @@ __device__ inline tile_pixel pixel_of_thread(const pinhole_camera &camera) {
     const int x = int(blockIdx.x) * tile_size + warp % 2 * 8 + lane % 8;
     const int y = int(blockIdx.y) * tile_size + warp / 2 * 4 + lane / 8;
     return {x, y, x < camera.width && y < camera.height, int64_t(y) * camera.width + x};
+}
+
+// The point in camera space.
+__device__ inline void into_camera(const pinhole_camera &camera, const float *point, float *out) {
+    const float *r = camera.rotation;
+    for (int row = 0; row < 3; ++row)
+        out[row] =
+            fmaf(r[3 * row], point[0],
+                 fmaf(r[3 * row + 1], point[1], fmaf(r[3 * row + 2], point[2], camera.translation[row])));
 }

@@ -121,11 +121,12 @@ static png_image png_header_of(const image *picture) {
                       picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB);
 }
 
-static bool write_png(const char *path, png_image header, const void *pixels, int row, fault *why) {
+// Rows follow each other without a gap.
+static bool write_png(const char *path, png_image header, const void *pixels, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
     errno = 0;
-    if (png_image_write_to_stdio(&header, file.stream, 0, pixels, row, NULL))
+    if (png_image_write_to_stdio(&header, file.stream, 0, pixels, 0, NULL))
         return output_file_commit(&file, why);
     fail(why, "%s: cannot write: %s", path, errno ? strerror(errno) : header.message);
     output_file_discard(&file);
@@ -133,7 +134,7 @@ static bool write_png(const char *path, png_image header, const void *pixels, in
 }
 
 bool image_write_png(const char *path, const image *picture, fault *why) {
-    return write_png(path, png_header_of(picture), picture->pixels, picture->width * picture->channels, why);
+    return write_png(path, png_header_of(picture), picture->pixels, why);
 }
 
 bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
@@ -166,19 +167,17 @@ bool plane_write_png(const char *path, const plane *p, fault *why) {
         const float value = 65535 * p->values[i] + 0.5f;
         values[i] = value >= 65535 ? 65535 : value > 0 ? (uint16_t)value : 0;
     }
-    const bool written =
-        write_png(path, png_header(p->width, p->height, PNG_FORMAT_LINEAR_Y), values, p->width, why);
+    const bool written = write_png(path, png_header(p->width, p->height, PNG_FORMAT_LINEAR_Y), values, why);
     free(values);
     return written;
 }
 
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why) {
     png_image header = png_header_of(picture);
-    const int row = picture->width * picture->channels;
     png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(header);
     *bytes = malloc(room);
     if (!*bytes) return fail(why, "no memory for a PNG of %d x %d pixels", picture->width, picture->height);
-    if (png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, row, NULL)) {
+    if (png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, 0, NULL)) {
         *count = room;
         return true;
     }
