@@ -20,7 +20,10 @@ class TemporaryFolder {
         if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary folder");
         path = pattern;
     }
-    ~TemporaryFolder() { std::filesystem::remove_all(path); }
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
     TemporaryFolder(const TemporaryFolder &) = delete;
     TemporaryFolder &operator=(const TemporaryFolder &) = delete;
     std::string operator/(const std::string &name) const { return path + "/" + name; }

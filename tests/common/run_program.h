@@ -3,12 +3,10 @@
 #ifndef TESTS_RUN_PROGRAM_H
 #define TESTS_RUN_PROGRAM_H
 
-#include <gtest/gtest.h>
+#include "files.h"
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -27,10 +25,7 @@ struct outcome {
 };
 
 inline std::string contents(const fs::path &path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
+    return read_bytes(path.string());
 }
 
 // Starts a program, arguments[0], as the leader of a group of processes, with more in its environment.
@@ -80,17 +75,8 @@ class small_disk {
 
 class ProgramTest : public testing::Test {
   protected:
-    fs::path folder; // of this test alone
-
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "program_test_XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder = pattern;
-    }
-    void TearDown() override {
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
-    }
+    TemporaryFolder its;
+    const fs::path folder = its.path; // of this test alone
 
     fs::path at(const char *name) const { return folder / name; }
 
@@ -111,9 +97,7 @@ class ProgramTest : public testing::Test {
             all.push_back(word[0] == '@' ? at(word.c_str() + 1).string() : word);
         return all;
     }
-    size_t files_in_folder() const {
-        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-    }
+    size_t files_in_folder() const { return its.entries(); }
     struct refusal {
         std::string line;
         int code;

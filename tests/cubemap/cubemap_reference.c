@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cubemap_reference.h"
-#include "gpu/vector.h"
+#include "camera_ray.h"
 
 // ---- which triangle, what it mirrors
-
-static void ray_of(const pinhole_camera *camera, double x, double y, double origin[3], double direction[3]) {
-    const double in_camera[3] = {(x - camera->center[0]) / camera->focal,
-                                 (y - camera->center[1]) / camera->focal, 1};
-    for (int i = 0; i < 3; i++) {
-        const double column[3] = {camera->rotation[i], camera->rotation[3 + i], camera->rotation[6 + i]};
-        const double translation[3] = {camera->translation[0], camera->translation[1],
-                                       camera->translation[2]};
-        origin[i] = -dot(column, translation);
-        direction[i] = dot(column, in_camera);
-    }
-}
 
 static void at_corner(const float *values, const mesh *host, int triangle, int k, double out[3]) {
     for (int i = 0; i < 3; i++) out[i] = values[3 * host->corner[3 * triangle + k] + i];
@@ -24,7 +12,7 @@ static void at_corner(const float *values, const mesh *host, int triangle, int k
 bool reference_meet(const mesh *host, const pinhole_camera *camera, int triangle, double x, double y,
                     reference_hit *out) {
     double origin[3], ray[3], a[3], b[3], c[3], p[3], q[3];
-    ray_of(camera, x, y, origin, ray);
+    camera_ray(camera, x, y, origin, ray);
     at_corner(host->position, host, triangle, 0, a);
     at_corner(host->position, host, triangle, 1, b);
     at_corner(host->position, host, triangle, 2, c);
@@ -45,7 +33,7 @@ bool reference_mirror(const mesh *host, const pinhole_camera *camera, int triang
     reference_hit hit;
     if (!reference_meet(host, camera, triangle, x, y, &hit)) return false;
     double origin[3], normal[3] = {0, 0, 0};
-    ray_of(camera, x, y, origin, direction);
+    camera_ray(camera, x, y, origin, direction);
     for (int k = 0; k < 3; k++) {
         double n[3];
         at_corner(host->normal, host, triangle, k, n);

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "sphere_reference.h"
+#include "camera_ray.h"
 #include <string.h>
 
 enum { MAX_KEPT = 64 };
 
 // The pixel's ray in the world: the camera's place, a direction of length 1.
 static void ray_of(const sphere_frame *view, int x, int y, double origin[3], double direction[3]) {
-    const pinhole_camera *c = &view->camera;
-    const double in_camera[3] = {(x + 0.5 - c->center[0]) / c->focal, (y + 0.5 - c->center[1]) / c->focal, 1};
-    const double length = sqrt(dot(in_camera, in_camera));
-    const double translation[3] = {c->translation[0], c->translation[1], c->translation[2]};
-    for (int axis = 0; axis < 3; axis++) {
-        const double column[3] = {c->rotation[axis], c->rotation[3 + axis], c->rotation[6 + axis]};
-        origin[axis] = -dot(column, translation);
-        direction[axis] = dot(column, in_camera) / length;
-    }
+    camera_ray(&view->camera, x + 0.5, y + 0.5, origin, direction);
+    normalize(direction);
 }
 
 // The square of the distance of the centre from the ray's line, by a cross product.
