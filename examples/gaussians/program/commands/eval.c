@@ -7,6 +7,7 @@
 #include "files/json_writer.h"
 #include "files/path.h"
 #include "images/image.h"
+#include "measure/maps.h"
 #include "scene.h"
 #include "trainer.h"
 #include <math.h>
@@ -21,11 +22,6 @@ typedef struct eval_options {
     bool trained_on_all; // as the scene's file says
 } eval_options;
 
-typedef struct measures {
-    quality quality;
-    double depth_error; // with --depth; NaN without a map
-} measures;
-
 typedef struct evaluation {
     const eval_options *options;
     float background[3];
@@ -33,12 +29,9 @@ typedef struct evaluation {
     dataset data;
     size_t count;         // views that are measured
     target_view *views;   // [count]
-    measures *each, mean; // [count]
-    // What measures:
-    frame color, depth;
-    double *result;        // device
-    ranks *alone;          // with --align-steps
-    training_state moving; // likewise
+    quality *each, mean;  // [count]
+    double *depth_errors; // [count], with --depth; NaN without a map
+    double depth_error;   // the mean over the views that have a map
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
@@ -49,7 +42,9 @@ static bool open_views(evaluation *e, fault *why) {
     const dataset *const data = &e->data;
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
-    if (!e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
+    e->depth_errors = calloc(data->view_count, sizeof *e->depth_errors);
+    if (!e->views || !e->each || !e->depth_errors)
+        return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!is_measured(e->options, view)) continue;
@@ -80,25 +75,16 @@ static bool load(evaluation *e, fault *why) {
     if ((o->depth && !depth_maps_load(&e->data, o->depth, &loading, of, why)) ||
         !dataset_may_write(&e->data, o->json, why) || !open_views(e, why))
         return false;
-    e->result = device_allocate(3 * sizeof *e->result);
     e->device = device_gaussians_from(&e->scene);
-    e->depth.with_depth = true;
-    if (o->align_steps == 0) return true;
-    e->alone = ranks_alone_open();
-    if (e->alone) training_state_open(&e->moving, e->alone, &e->scene);
-    return e->alone || fail(why, "no memory for a group of one rank");
+    return true;
 }
 
 static void evaluation_close(evaluation *e) {
-    training_state_close(&e->moving);
-    ranks_alone_close(e->alone);
-    frame_close(&e->color);
-    frame_close(&e->depth);
     device_gaussians_close(&e->device);
-    device_free(e->result);
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
     free(e->views);
     free(e->each);
+    free(e->depth_errors);
     dataset_close(&e->data);
     scene_close(&e->scene);
 }
@@ -117,17 +103,26 @@ static double mean_depth(const target_view *view) {
     return sum / n;
 }
 
-// Renders the inverse depth of the view and compares it with the view's map: the mean absolute difference over the mean
-// of the map, of the pixels that count. NaN without a map. Waits for the device.
-static double depth_error_of(evaluation *e, const target_view *view) {
+// Renders the inverse depth of each view and compares it with the view's map: the mean absolute difference over the mean
+// of the map, of the pixels that count.
+static void measure_depth(evaluation *e) {
     const float black[GS_CHANNELS] = {0};
-    double error;
-    if (!view->depth) return NAN;
-    frame_render(&e->depth, &e->device, e->device.sh_degree, &view->camera, black);
-    gs_loss_image of = {.images.mask = view->mask, .depth_target = view->depth, .depth_result = e->result};
-    frame_loss(&e->depth, &of, false);
-    device_download(&error, e->result, sizeof error);
-    return error / mean_depth(view);
+    double *const result = device_allocate(sizeof *result), sum = 0, maps = 0;
+    frame f = {.with_depth = true};
+    for (size_t i = 0; i < e->count; i++) {
+        const target_view *const view = &e->views[i];
+        e->depth_errors[i] = NAN;
+        if (!view->depth) continue;
+        frame_render(&f, &e->device, e->device.sh_degree, &view->camera, black);
+        gs_loss_image of = {.images.mask = view->mask, .depth_target = view->depth, .depth_result = result};
+        frame_loss(&f, &of, false);
+        device_download(&e->depth_errors[i], result, sizeof *result);
+        e->depth_errors[i] /= mean_depth(view);
+        sum += e->depth_errors[i], maps++;
+    }
+    e->depth_error = sum / maps;
+    frame_close(&f);
+    device_free(result);
 }
 
 // A photograph is never at this path.
@@ -137,59 +132,45 @@ static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM]
     return path_join(path, e->options->pictures, name, why) && dataset_may_write(&e->data, path, why);
 }
 
-// The frame's picture and the photograph side by side.
-static bool write_pictures(evaluation *e, size_t i, fault *why) {
+// Each view as it is rendered, and its photograph beside it. Removes those of an earlier run with more views.
+static bool write_pictures(const evaluation *e, fault *why) {
     char path[PATH_ROOM];
-    image rendered;
-    if (!path_of_pictures(e, i, path, why) || !frame_picture(&e->color, &rendered, why)) return false;
-    const image *const pair[] = {&rendered, e->views[i].picture};
-    const bool done = image_write_beside(path, pair, 2, 0, why);
-    image_close(&rendered);
-    return done;
-}
-
-// Removes those of an earlier run with more views.
-static bool remove_other_pictures(const evaluation *e, fault *why) {
-    char path[PATH_ROOM];
-    bool more = e->options->pictures;
+    bool more = true;
+    for (size_t i = 0; i < e->count; i++) {
+        const target_view *const view = &e->views[i];
+        image rendered;
+        if (!path_of_pictures(e, i, path, why) ||
+            !map_picture(&e->device, GS_MAX_SH_DEGREE, &view->camera, e->background, &rendered, why))
+            return false;
+        const bool done = image_write_beside(path, (const image *[]){&rendered, view->picture}, 2, 0, why);
+        image_close(&rendered);
+        if (!done) return false;
+    }
     for (size_t i = e->count; more; i++)
         if (!path_of_pictures(e, i, path, why) || !file_remove(path, &more, why)) return false;
     return true;
 }
 
-static bool measure_view(evaluation *e, size_t i, fault *why) {
-    target_view *const view = &e->views[i];
-    measures *const out = &e->each[i];
-    const int64_t steps = e->options->align_steps;
+// Refines the pose of each view by itself: the others do not matter.
+static bool align(evaluation *e, fault *why) {
     training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
+    training_state state = {0};
+    ranks *const alone = ranks_alone_open();
+    bool done = alone || fail(why, "no memory for a group of one rank");
     memcpy(settings.background, e->background, sizeof settings.background);
-    // A view by itself: the others do not matter.
-    if (steps > 0 && !align_views(NULL, &e->moving, view, 1, &settings, steps, why)) return false;
-    frame_render(&e->color, &e->device, e->device.sh_degree, &view->camera, e->background);
-    if (!quality_of_frame(&e->color, view, e->result, &out->quality, why)) return false;
-    if (e->options->pictures && !write_pictures(e, i, why)) return false;
-    if (e->options->depth) out->depth_error = depth_error_of(e, view);
-    return true;
-}
-
-// Depth is that of the views that have a map.
-static void average(evaluation *e) {
-    const double n = (double)e->count;
-    double maps = 0;
-    measures sum = {0};
-    for (size_t i = 0; i < e->count; i++) {
-        const measures *const m = &e->each[i];
-        sum.quality.psnr += m->quality.psnr, sum.quality.ssim += m->quality.ssim;
-        if (e->views[i].depth_on_host) sum.depth_error += m->depth_error, maps++;
-    }
-    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.depth_error / maps};
+    if (done) training_state_open(&state, alone, &e->scene);
+    for (size_t i = 0; i < e->count && done; i++)
+        done = align_views(NULL, &state, &e->views[i], 1, &settings, e->options->align_steps, why);
+    training_state_close(&state);
+    ranks_alone_close(alone);
+    return done;
 }
 
 // ---- what is told
 
-static void print_row(const evaluation *e, const measures *m) {
-    printf("  %8.2f  %6.4f", m->quality.psnr, m->quality.ssim);
-    if (e->options->depth) printf("  %14.2f", 100 * m->depth_error);
+static void print_row(const evaluation *e, const quality *of, double depth_error) {
+    printf("  %8.2f  %6.4f", of->psnr, of->ssim);
+    if (e->options->depth) printf("  %14.2f", 100 * depth_error);
     printf("\n");
 }
 
@@ -202,16 +183,16 @@ static void print_table(const evaluation *e) {
     for (size_t i = 0; i < e->count; i++) {
         const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
-        print_row(e, &e->each[i]);
+        print_row(e, &e->each[i], e->depth_errors[i]);
     }
     printf("%-*s  %13s", width, "mean", "");
-    print_row(e, &e->mean);
+    print_row(e, &e->mean, e->depth_error);
 }
 
-static void describe_measures(const evaluation *e, json_writer *json, const measures *m) {
-    json_put_number(json, "psnr", m->quality.psnr);
-    json_put_number(json, "ssim", m->quality.ssim);
-    if (e->options->depth) json_put_number(json, "depth_error", m->depth_error);
+static void describe_row(const evaluation *e, json_writer *json, const quality *of, double depth_error) {
+    json_put_number(json, "psnr", of->psnr);
+    json_put_number(json, "ssim", of->ssim);
+    if (e->options->depth) json_put_number(json, "depth_error", depth_error);
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -227,22 +208,26 @@ static void describe(json_writer *json, const void *subject) {
         json_put_text(json, "name", e->views[i].name);
         json_put_integer(json, "width", e->views[i].camera.width);
         json_put_integer(json, "height", e->views[i].camera.height);
-        describe_measures(e, json, &e->each[i]);
+        describe_row(e, json, &e->each[i], e->depth_errors[i]);
         json_end(json, '}');
     }
     json_end(json, ']');
     json_begin(json, "mean", '{');
-    describe_measures(e, json, &e->mean);
+    describe_row(e, json, &e->mean, e->depth_error);
     json_end(json, '}');
 }
 
 static bool evaluate(evaluation *e, fault *why) {
-    const char *const json = e->options->json;
-    for (size_t i = 0; i < e->count; i++)
-        if (!measure_view(e, i, why)) return false;
-    average(e);
-    if (!json_is_stdout(json)) print_table(e);
-    return (!json || json_save(json, describe, e, why)) && remove_other_pictures(e, why);
+    const eval_options *const o = e->options;
+    if ((o->align_steps > 0 && !align(e, why)) ||
+        !quality_measure(&(training_state){.gaussians = e->device},
+                         &(shown_views){.views = e->views, .background = e->background}, NULL, 0, e->count,
+                         &e->mean, e->each, why) ||
+        (o->pictures && !write_pictures(e, why)))
+        return false;
+    if (o->depth) measure_depth(e);
+    if (!json_is_stdout(o->json)) print_table(e);
+    return !o->json || json_save(o->json, describe, e, why);
 }
 
 // ---- the command

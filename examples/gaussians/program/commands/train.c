@@ -79,9 +79,9 @@ static void print_cpu_time(const train_run *run) {
     const double minutes = pixels + gaussians,
                  factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
     if (s->budget > 0 || minutes < 1) return;
-    printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
+    printf("           no GPU: about %.0f min on %g cores", minutes, cores);
     if (minutes > wanted && gaussians < wanted && factor <= 64)
-        printf("; about %g with --downscale %g", wanted, factor);
+        printf("; about %g min with --downscale %g", wanted, factor);
     if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
     printf("\n");
 }

@@ -261,23 +261,20 @@ static double step_of(int index) {
 }
 
 bool packed_scene_open(packed_scene *out, const gs_gaussians *scene, size_t most, fault *why) {
-    int least = 0, end = SH_STEPS; // the finest step that fits is between
     *out = (packed_scene){.count = scene->count, .antialias = scene->antialias};
     ranked *places = places_of(scene, why);
     const harmonics h = harmonics_of(scene, places);
     out->whole_degree = degree_in_use(&h, finest_step);
     bool done = places && pack_gaussians(scene, places, &out->gaussians, why);
-    for (int tried = 0; done && least < end; tried = (least + end) / 2) { // first the finest: most scenes fit
-        out->step = step_of(tried);
+    // The finest step that fits is between least and end, or is the last. First the finest: most scenes fit.
+    for (int least = 0, end = SH_STEPS, packed = -1; done && (least < end || packed != end);) {
+        packed = packed < 0 ? 0 : (least + end) / 2;
+        out->step = step_of(packed);
         done = pack_harmonics(&h, out, why);
-        if (out->gaussians.count + out->harmonics.count > most)
-            least = tried + 1;
+        if (packed < end && out->gaussians.count + out->harmonics.count > most)
+            least = packed + 1;
         else
-            end = tried;
-    }
-    if (done && out->step != step_of(least)) {
-        out->step = step_of(least);
-        done = pack_harmonics(&h, out, why);
+            end = packed;
     }
     free(places);
     if (!done) packed_scene_close(out);
