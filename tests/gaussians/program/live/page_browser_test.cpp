@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page in headless Chromium, drawn in software: its picture is the rasterizer's. For `make extra`.
+// The page in headless Chromium, drawn in software: its picture is the rasterizer's, and page_hands.html checks it under
+// hands. For `make extra`.
 #include "live/page_client.h"
 
 namespace {
@@ -8,14 +9,23 @@ class PageInABrowser : public Program {
   protected:
     static constexpr int size = 240, view = 2;
 
+    void SetUp() override {
+        Program::SetUp();
+        if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
+    }
+    bool browse(const std::string &options, const std::string &url) const {
+        return system(
+                   ("timeout 300 chromium --headless --no-sandbox --use-angle=swiftshader --hide-scrollbars "
+                    "--enable-unsafe-swiftshader --enable-logging=stderr --user-data-dir='" +
+                    at("profile").string() + "' " + options + " '" + url + "' >/dev/null 2>'" +
+                    at("console").string() + "'")
+                       .c_str()) == 0;
+    }
     // The page alone, as a photograph of the window.
     void photograph(const std::string &url, const char *to) const {
-        const std::string command =
-            "timeout 200 chromium --headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
-            "--hide-scrollbars --window-size=600,400 --virtual-time-budget=8000 --user-data-dir='" +
-            at("profile").string() + "' --screenshot='" + at(to).string() + "' '" + url +
-            "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
-        if (system(command.c_str()) != 0) fs::remove(at(to));
+        if (!browse("--window-size=600,400 --virtual-time-budget=8000 --screenshot='" + at(to).string() + "'",
+                    url + "#plain=1&view=" + std::to_string(view)))
+            fs::remove(at(to));
     }
     // Its upper left corner, where the picture is.
     double psnr(const char *photographed, const char *rendered) const {
@@ -30,7 +40,6 @@ class PageInABrowser : public Program {
 };
 
 TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
-    if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
     done("generate @data --views 3 --test-views 1 --gaussians 12000 --size " + std::to_string(size));
     host_scene scene(at("data/scene.ply"));
     ASSERT_GT(scene.sh_degree, 0);
@@ -51,11 +60,28 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     EXPECT_LT(image_psnr(&plain, &antialiased, NULL), 35);
 }
 
+// Light, which is preferred color scheme 1, and dark.
+TEST_F(PageInABrowser, UnderHands) {
+    done("generate @knot --views 4 --test-views 1 --size 96 --gaussians 1000");
+    done("export @knot/scene.ply -o @page.html --cameras @knot --most 900");
+    done("train @knot -o @a.ply --from @knot/scene.ply --iterations 6 --eval-every 2 --report @report");
+    fs::copy(PAGE_HANDS, at("hands.html"));
+    for (const std::string scheme : {"dark", "light"}) {
+        browse(
+            "--window-size=1920,1080 --allow-file-access-from-files --blink-settings=preferredColorScheme=" +
+                std::to_string(scheme == "light"),
+            "file://" + at("hands.html").string() + "#" + scheme);
+        const std::string said = contents(at("console"));
+        if (said.find("\"hands begin\"") == std::string::npos) GTEST_SKIP() << "chromium does not run here";
+        EXPECT_CONTAINS(said, "\"all is as it should be\"");
+        EXPECT_EQ(said.find("\"Uncaught"), std::string::npos) << said;
+    }
+}
+
 #ifdef DSPLAT_MICROHTTPD
 
 // The scene comes from the server, and is the one that is written.
 TEST_F(PageInABrowser, ShowsATraining) {
-    if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
     done("generate @data --views 3 --test-views 1 --gaussians 3000 --size " + std::to_string(size));
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
                                             "1000000", "--from", at("data/scene.ply"), "--density", "none"});
