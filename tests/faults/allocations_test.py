@@ -15,11 +15,10 @@ import pathlib
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
-import zlib
 
 # What a process says that could not even start.
 SYSTEM = re.compile(r"^(.*error while loading shared libraries|ld\.so|Fatal glibc error: Cannot allocate)")
@@ -59,44 +58,6 @@ def run(program, arguments, folder, preload, at):
     return subprocess.CompletedProcess(process.args, process.returncode, output, error)
 
 
-def write_chunk(path):
-    """A compressed PLY of one Gaussian, of degree 1."""
-    bounds = [f"{bound}_{of}{axis}" for of in ("", "scale_") for bound in ("min", "max") for axis in "xyz"]
-    lines = ["ply", "format binary_little_endian 1.0", "element chunk 1", *(f"property float {b}" for b in bounds), "element vertex 1",
-             *(f"property uint packed_{word}" for word in ("position", "rotation", "scale", "color")), "element sh 1",
-             *(f"property uchar f_rest_{i}" for i in range(9)), "end_header\n"]
-    path.write_bytes("\n".join(lines).encode() + struct.pack("<12f4I", *[-1] * 3, *[1] * 3, *[-3] * 3, *[-2] * 3, 0, 0, 0, 0x80808080) + bytes(9))
-
-
-def write_colmap(folder, picture, size):
-    """COLMAP's text of one view of size x size, with a mask of all of it."""
-    (folder / "images").mkdir(parents=True)
-    (folder / "masks").mkdir()
-    shutil.copy(picture, folder / "images/a.png")
-    chunks = [(b"IHDR", struct.pack(">2I5B", size, size, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress((b"\0" + b"\xff" * size) * size)), (b"IEND", b"")]
-    (folder / "masks/a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(of)) + kind + of + struct.pack(">I", zlib.crc32(kind + of)) for kind, of in chunks))
-    (folder / "cameras.txt").write_text(f"1 PINHOLE {size} {size} {size} {size} {size / 2} {size / 2}\n")
-    (folder / "images.txt").write_text("1 1 0 0 0 0 0 4 1 a.png\n\n")
-    (folder / "points3D.txt").write_text("1 0 0 0 1 2 3 0.5\n")
-
-
-def write_glb(path):
-    """A glTF of one Gaussian."""
-    names = ("POSITION", *("KHR_gaussian_splatting:" + n for n in ("SCALE", "ROTATION", "OPACITY", "SH_DEGREE_0_COEF_0")))
-    kinds, values = ("VEC3", "VEC3", "VEC4", "SCALAR", "VEC3"), [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, .5, 0, 0, 0]
-    places = (0, 12, 24, 40, 44)
-    scene = {"asset": {"version": "2.0"}, "extensionsUsed": ["KHR_gaussian_splatting"], "scene": 0, "scenes": [{"nodes": [0]}],
-             "nodes": [{"mesh": 0}], "buffers": [{"byteLength": 56}], "bufferViews": [{"buffer": 0, "byteLength": 56}],
-             "accessors": [{"bufferView": 0, "byteOffset": at, "componentType": 5126, "count": 1, "type": kind}
-                           for at, kind in zip(places, kinds)],
-             "meshes": [{"primitives": [{"mode": 0, "attributes": dict(zip(names, range(5))), "extensions": {
-                 "KHR_gaussian_splatting": {"kernel": "ellipse", "colorSpace": "srgb_rec709_display"}}}]}]}
-    text = json.dumps(scene).encode()
-    text += b" " * (-len(text) % 4)
-    path.write_bytes(struct.pack("<4s4I", b"glTF", 2, 28 + len(text) + 56, len(text), 0x4e4f534a) + text + struct.pack("<2I14f", 56, 0x004e4942, *values))
-
-
 def commands(program, data, steps=4):
     """(name, arguments, output or None) of what runs; the files that they need are made in `data`."""
     def make(*arguments):
@@ -116,8 +77,13 @@ def commands(program, data, steps=4):
     yield "ranks resume", training + ["-o", "out.ply", "--gpus", "2", "--resume", str(data / "small.ply.checkpoint")], "out.ply"
     yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--all", "--pictures", ".",
                    "--depth", str(data / "d/depth")], "out.json"
-    make("generate", "large", "--views", 1, "--test-views", 0, "--size", 128, "--gaussians", 1000)
-    write_colmap(data / "colmap", data / "large/train/r_0000.png", 128)
+    # COLMAP's text of one view, with a mask, in which no pixel is black.
+    for name in ("images", "masks"):
+        (data / "colmap" / name).mkdir(parents=True)
+        make("render", "small.ply", "--width", 128, "--height", 128, "--background", "1,1,1", "-o", f"colmap/{name}/a.png")
+    (data / "colmap/cameras.txt").write_text("1 PINHOLE 128 128 128 128 64 64\n")
+    (data / "colmap/images.txt").write_text("1 1 0 0 0 0 0 4 1 a.png\n\n")
+    (data / "colmap/points3D.txt").write_text("1 0 0 0 1 2 3 0.5\n")
     yield "colmap", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--json", "out.json"], "out.json"
     yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "-o", "out.png"], "out.png"
     yield "masked", ["train", str(data / "colmap"), "--holdout", "0", "--iterations", "3", "--random", "20", "--sh-degree", "0", "-o", "out.ply",
@@ -146,11 +112,10 @@ def commands(program, data, steps=4):
     yield "generate", ["generate", "g", "--views", "1", "--test-views", "1", "--size", "16", "--gaussians", "1000", "--depth"], None
     yield "info", ["info", str(data / "small.ply")], None
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
-    write_chunk(data / "chunk.ply")
-    write_glb(data / "one.glb")
-    (data / "one.splat").write_bytes(struct.pack("<6f8B", 0, 0, 1, 1, 1, 1, *[128] * 8))
-    for name in ("chunk.ply", "one.glb", "one.splat"):
-        yield name, ["convert", str(data / name), "link.ply"], "out.ply"
+    with tarfile.open(pathlib.Path(__file__).parents[1] / "fuzz/corpus.tar.gz") as corpus: # formats that dsplat only reads
+        for kind, name in (("compressed", "seed.ply"), ("glb", "seed.glb"), ("splat", "seed.splat")):
+            (data / name).write_bytes(corpus.extractfile(f"{kind}/seed-0").read())
+            yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "--most", "10", "-o", "out.html"], "out.html"
     for output in ("out.ply", "out.spz", "out.sog"):
         suffix = output[4:]

@@ -32,6 +32,9 @@ bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *ho
 // ---- rows of options that several commands have
 
 #define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B behind the scene, each 0..1")
+#define SCENE_BACKGROUND_OPTION(at)                                                                          \
+    OPTION("background", at,                                                                                 \
+           .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black")
 #define CAMERAS_OPTION(at)                                                                                   \
     OPTION("cameras", at,                                                                                    \
            .help = "the folder with the photographs and their cameras, as for 'dsplat train'; required")

@@ -256,11 +256,12 @@ int eval_command(int argc, char **argv) {
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         OPTION("depth", &options.depth,
                .help = "measure inverse depth against maps in this folder, NAME.png or NAME.pfm"),
-        OPTION("background", &options.background,
-               .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
+        SCENE_BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
-        OPTION("pictures", &options.pictures,
-               .help = "write DIR/view_NNNNN.png of each view: rendered, and beside it the photograph"),
+        OPTION(
+            "pictures", &options.pictures,
+            .help =
+                "write view_NNNNN.png of each view to this folder: rendered, and beside it the photograph"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat eval",

@@ -23,8 +23,7 @@ void page_options_list(page_options *o, option_table *table) {
         OPTION("most", &o->most, .minimum = 1, .maximum = 4000000,
                .help = "limit of Gaussians on the page; those of least opacity and size are left out"),
         OPTION("title", &o->title, .help = "the page's title; default: the name of the scene's file"),
-        OPTION("background", &o->background,
-               .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
+        SCENE_BACKGROUND_OPTION(&o->background),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -159,7 +159,7 @@ static bool render(const render_run *run, fault *why) {
 
 static bool check(const render_options *o, float background[3], fault *why) {
     const bool flies = o->path != NO_PATH;
-    if (!parse_color(o->background, background, why)) return false;
+    if (o->background && !parse_color(o->background, background, why)) return false;
     if (!o->output) return fail(why, "-o is missing: the picture to write");
     if (!are_two_files("-o", o->output, "the scene", o->scene, why)) return false;
     if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
@@ -170,6 +170,10 @@ static bool check(const render_options *o, float background[3], fault *why) {
 
 static bool load(render_run *run, fault *why) {
     const render_options *const o = run->options;
+    scene_notes notes;
+    if (!scene_read(o->scene, SCENE_FINITE, &run->scene, why) || !scene_read_notes(o->scene, &notes, why))
+        return false;
+    if (!o->background) memcpy(run->background, notes.background, sizeof notes.background);
     const dataset_options loading = {
         .downscale = (int)o->downscale,
         .background = {run->background[0], run->background[1], run->background[2]},
@@ -177,14 +181,12 @@ static bool load(render_run *run, fault *why) {
         .wanted = is_photo,
         .context = o};
     return (o->path != NO_PATH || output_is_possible(o->output, why)) &&
-           scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
            (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
            dataset_may_write(&run->data, o->output, why);
 }
 
 int render_command(int argc, char **argv) {
     render_options options = {.view = "0",
-                              .background = "0,0,0",
                               .downscale = 1,
                               .width = 800,
                               .height = 600,
@@ -212,7 +214,7 @@ int render_command(int argc, char **argv) {
                .help = "height of the picture in pixels, without --cameras"),
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
-        BACKGROUND_OPTION(&options.background),
+        SCENE_BACKGROUND_OPTION(&options.background),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat render",

@@ -42,7 +42,7 @@ void train_options_list(train_options *o, option_table *table) {
                .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
         OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true, .automatic = true,
                .help = "MB that training may take of a GPU; auto: all photographs stay there"),
-        GPUS_OPTION(&o->ranks.gpus, "split the scene"),
+        GPUS_OPTION(&o->ranks.gpus, "train"),
 
         CAMERA_OPTIONS(settings),
         UNDISTORT_OPTION(&o->undistort),

@@ -41,30 +41,17 @@ TEST_F(Convert, ChecksThePicturesOfEachFormat) {
 // A scene and a camera that are moved alike give the same picture: means, scales, rotations and harmonics.
 TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
     write_six(at("a.ply"));
-    // A turn by 1 radian about n, twice as large, and a shift, in rows.
-    const double n[3] = {1 / 3.0, 2 / 3.0, 2 / 3.0}, shift[3] = {3, -1, 2}, c = std::cos(1), s = std::sin(1);
-    const double cross[3][3] = {{0, -n[2], n[1]}, {n[2], 0, -n[0]}, {-n[1], n[0], 0}};
-    std::ostringstream by, moved;
-    by.precision(12), moved.precision(12);
-    for (int i = 0; i < 3; i++) {
-        double turn[3];
-        for (int k = 0; k < 3; k++) {
-            turn[k] = (i == k ? c : 0) + (1 - c) * n[i] * n[k] + s * cross[i][k];
-            by << 2 * turn[k] << ",";
-        }
-        by << shift[i] << (i < 2 ? "," : "");
-        // The camera at (0, 0, -4) that looks along z; OpenGL's y and z axes point the other way.
-        moved << "[" << turn[0] << "," << -turn[1] << "," << -turn[2] << "," << shift[i] - 8 * turn[2]
-              << "],";
-    }
-    convert("@a.ply @b.ply --transform " + by.str());
+    convert(
+        "@a.ply @b.ply --transform 0.72,0.96,-1.6,3,-1.6,1.2,0,-1,0.96,1.28,1.2,2"); // a turn, twice as large
     convert("@a.ply @c.ply --sh-degree 0");
-    const std::string straight = "[1,0,0,0],[0,-1,0,0],[0,0,-1,-4],";
+    // The camera at (0, 0, -4) that looks along z; OpenGL's y and z axes point the other way.
+    const std::string straight = "[1,0,0,0],[0,-1,0,0],[0,0,-1,-4],",
+                      moved = "[0.36,-0.48,0.8,9.4],[-0.8,-0.6,0,-1],[0.48,-0.64,-0.6,-2.8],";
     fs::create_directories(at("data"));
     for (const char *name : {"data/a.png", "data/b.png"}) picture(64, 48, 0).write(at(name));
     std::ofstream(at("data/transforms.json"))
         << R"({"fl_x":60,"w":64,"h":48,"frames":[{"file_path":"a.png","transform_matrix":[)" << straight
-        << R"([0,0,0,1]]},{"file_path":"b.png","transform_matrix":[)" << moved.str() << "[0,0,0,1]]}]}";
+        << R"([0,0,0,1]]},{"file_path":"b.png","transform_matrix":[)" << moved << "[0,0,0,1]]}]}";
     for (const std::string line :
          {"@a.ply -o @a.png --view 0", "@b.ply -o @b.png --view 1", "@c.ply -o @c.png --view 0"})
         done("render --cameras @data " + line);

@@ -236,6 +236,9 @@ TEST_F(Program, EvalKnowsWhatASceneWasTrainedOn) {
     EXPECT_EQ(held_out.err, "");
     EXPECT_EQ(held_out.out, figures(" --holdout 2 --background 1,1,1").out);
     EXPECT_NE(held_out.out, figures(" --background 0,0,0").out);
+    const std::string photo = "render @scene.ply -o @view.png --cameras @data --photo";
+    EXPECT_EQ(done(photo).out, done(photo + " --background 1,1,1").out);
+    EXPECT_NE(done(photo).out, done(photo + " --background 0,0,0").out);
     EXPECT_NE(held_out.out, figures(" --holdout 3").out);
     done(train + "0");
     const outcome all = figures("");

@@ -32,16 +32,13 @@ inline host_scene random_scene(int64_t count, int degree, unsigned seed) {
 }
 
 inline std::string from_base64(const std::string &text) {
+    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string bytes;
     uint32_t group = 0;
     int bits = 0;
-    for (char c : text) {
-        const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        if (c == '=') break;
-        const char *digit = strchr(digits, c);
-        EXPECT_TRUE(c && digit) << "'" << c << "' in base64";
-        if (!c || !digit) break;
-        group = group << 6 | uint32_t(digit - digits);
+    for (const char c : text.substr(0, text.find('='))) {
+        EXPECT_NE(digits.find(c), std::string::npos) << "'" << c << "' in base64";
+        group = group << 6 | uint32_t(digits.find(c) & 63);
         if ((bits += 6) >= 8) bytes.push_back(char(group >> (bits -= 8) & 255));
     }
     return bytes;

@@ -9,17 +9,10 @@ namespace {
 
 // The Gaussian of the scene with the nearest mean.
 int64_t nearest(const gs_gaussians &scene, const shown_gaussian &shown) {
-    int64_t best = 0;
-    double least = INFINITY;
-    for (int64_t i = 0; i < scene.count; i++) {
-        double square = 0;
-        for (int k = 0; k < 3; k++) square += std::pow(double(scene.mean[3 * i + k]) - shown.value[k], 2);
-        if (square < least) {
-            least = square;
-            best = i;
-        }
-    }
-    return best;
+    std::vector<double> apart(size_t(scene.count), 0);
+    for (int64_t i = 0; i < 3 * scene.count; i++)
+        apart[size_t(i / 3)] += std::pow(double(scene.mean[i]) - shown.value[i % 3], 2);
+    return std::min_element(apart.begin(), apart.end()) - apart.begin();
 }
 
 // Each Gaussian of the page is one of the scene's, within half a step of each value.
@@ -284,13 +277,11 @@ TEST_F(Report, DrawsWhatARecordHas) {
     EXPECT_EQ(curves.at(0)["series"].at(0)["x"].size(), 332u);
     const json psnr = curves.at(1)["series"];
     ASSERT_EQ(psnr.size(), 3u);
-    const std::tuple<const char *, double, double> last[] = {// the last point of each
-                                                             {"training", 998, 1996},
-                                                             {"validation", 998, 998},
-                                                             {"held out", 1000, 1000}};
-    for (size_t i = 0; i < 3; i++) {
-        const auto &[name, x, y] = last[i];
-        const json one = psnr.at(i);
+    size_t series = 0;
+    for (const auto &[name, x, y] : {std::tuple{"training", 998, 1996},
+                                     {"validation", 998, 998},
+                                     {"held out", 1000, 1000}}) { // the last point of each
+        const json one = psnr.at(series++);
         EXPECT_EQ(one["name"].text(), name);
         EXPECT_EQ(one["x"].at(one["x"].size() - 1).number(), x);
         EXPECT_EQ(one["y"].at(one["y"].size() - 1).number(), y);
