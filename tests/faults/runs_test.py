@@ -3,8 +3,7 @@
 
     runs_test.py kills DSPLAT [N]              N kills of each command (20) at random moments: each output is the older one
                                                or the whole new one, also of runs that go on from a checkpoint of one that
-                                               was killed, and the next run removes what is left; two at once that write one
-                                               file leave one of the two
+                                               was killed, and the next run removes what is left
     runs_test.py traps DSPLAT [N [LIBTRAP]]    N traps of each command (3), spread over its run: exit 1, CUDA's error with the
                                                stage, files intact. Without LIBTRAP launch K of a run traps (simt: SIMT_TRAP=K).
                                                LIBTRAP, on a GPU, queues a kernel that traps after a time
@@ -96,15 +95,6 @@ def kills(runs, count=20):
         assert not runs.parts(), f"{command} left {runs.parts()}"
         print(f"{command}: {killed} kills in {seconds:.2f} s, {old} older files, {left} times part files, {resumed} resumed",
               flush=True)
-
-    both = [runs.start(*train, "--seed", seed) for seed in (1, 2)]
-    assert all(process.wait(300) == 0 for process in both)
-    last, alone = (folder / "t.ply").read_bytes(), []
-    for seed in (1, 2):
-        runs.done(*train, "--seed", seed)
-        alone.append((folder / "t.ply").read_bytes())
-    assert alone[0] != alone[1] and last in alone, "two runs have mixed their outputs"
-    assert not runs.parts()
 
 
 def traps(runs, count=3, library=None):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Training with --reproducible gives the bytes that it gave before: those of six commands are kept here.
 
-    same_bytes.py DSPLAT NAME           runs one of RUNS and compares the SHA-256 of its scene with the kept one
-    same_bytes.py DSPLAT --print        runs all of them and prints their SHA-256, to be kept where bits must change
+    same_bytes.py DSPLAT NAME    runs one of RUNS and compares the SHA-256 of its scene with the kept one; prints both
+                                 where they differ, the first to be kept where bits must change
 
 DISTWAR_CAPTURES in the environment is the folder with the photographs of fern and fox, which are not in the repository; without
 it their runs are skipped (exit status 77). Bits depend on the machine code: KEPT has those of simt with gcc 12 on
@@ -57,40 +57,25 @@ def run(command, environment):
     return done.stdout
 
 
-def sha_of(dsplat, name, environment, work):
-    data, steps = RUNS[name]
-    folder = work / "knot"
-    if data == "knot":
-        if not folder.exists():
-            run([dsplat, "generate", folder, *KNOT], environment)
-    else:
-        folder = pathlib.Path(os.environ.get("DISTWAR_CAPTURES", "")) / data
-    scene = work / f"{name}.ply"
-    for step in steps:
-        options = [f"{scene}.checkpoint" if option == "CHECKPOINT" else option for option in step]
-        run([dsplat, "train", folder, "-o", scene, "--reproducible", *options], environment)
-    return hashlib.sha256(scene.read_bytes()).hexdigest()
-
-
-def main(dsplat, *names):
+def main(dsplat, name):
     environment = {**os.environ, "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F"}
-    captures = os.environ.get("DISTWAR_CAPTURES")
-    chosen = list(RUNS) if names == ("--print",) else names
-    backend = "simt" if "simt" in run([dsplat, "--version"], environment) else "cuda"
+    captures, (data, steps) = os.environ.get("DISTWAR_CAPTURES"), RUNS[name]
+    kept = KEPT["simt" if "simt" in run([dsplat, "--version"], environment) else "cuda"].get(name)
     with tempfile.TemporaryDirectory() as work:
-        for name in chosen:
-            if RUNS[name][0] != "knot" and not (captures and (pathlib.Path(captures) / RUNS[name][0]).is_dir()):
-                print(f"{name}: DISTWAR_CAPTURES names no folder with {RUNS[name][0]}")
-                if names != ("--print",):
-                    return SKIPPED
-                continue
-            found = sha_of(dsplat, name, environment, pathlib.Path(work))
-            if names == ("--print",):
-                print(f'        "{name}": "{found}",', flush=True)
-            elif found != KEPT[backend].get(name):
-                print(f"{name}: the scene's SHA-256 is {found}, kept is {KEPT[backend].get(name)}: other bits than before")
-                return 1
-    return 0
+        folder, scene = pathlib.Path(captures or "", data), pathlib.Path(work, f"{name}.ply")
+        if data == "knot":
+            folder = pathlib.Path(work, data)
+            run([dsplat, "generate", folder, *KNOT], environment)
+        elif not (captures and folder.is_dir()):
+            print(f"{name}: DISTWAR_CAPTURES names no folder with {data}")
+            return SKIPPED
+        for step in steps:
+            options = [f"{scene}.checkpoint" if option == "CHECKPOINT" else option for option in step]
+            run([dsplat, "train", folder, "-o", scene, "--reproducible", *options], environment)
+        found = hashlib.sha256(scene.read_bytes()).hexdigest()
+    if found != kept:
+        print(f"{name}: the scene's SHA-256 is {found}, kept is {kept}: other bits than before")
+    return int(found != kept)
 
 
 if __name__ == "__main__":

@@ -114,12 +114,4 @@ TEST_F(Convert, KeepsTheOffsetOfTheData) {
     refuses({{"convert @far.ply @elsewhere.ply @c.ply", 1, "coordinates of another offset than "}});
 }
 
-// Training writes any format, in pieces.
-TEST_F(Convert, TrainingWritesSpz) {
-    write_colmap(at("data"), 30);
-    done("train @data -o @t.spz --iterations 4");
-    EXPECT_GT(host_scene(at("t.spz")).count, 0);
-    done("eval @t.spz --cameras @data");
-}
-
 } // namespace convert_test

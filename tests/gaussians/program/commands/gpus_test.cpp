@@ -38,17 +38,6 @@ const std::string growth = " --max-gaussians 200 --random 130 --reproducible"
 // The same with retirement every 4 steps.
 const std::string retiring = " --retire 0.5 --schedule from=1,until=9,every=4,average=1,retire=4";
 
-// The second photograph has another size, and a camera of its own.
-void write_two_sizes(const fs::path &folder) {
-    write_colmap(folder, 30);
-    std::ofstream(folder / "sparse/0/cameras.txt")
-        << "1 PINHOLE 40 28 36 36 20 14\n2 PINHOLE 40 32 36 36 20 16\n";
-    std::string images = contents(folder / "sparse/0/images.txt");
-    images.replace(images.find("1 photo1.png"), 1, "2");
-    std::ofstream(folder / "sparse/0/images.txt") << images;
-    picture(photo_width, 32, 0).write(folder / "images/photo1.png");
-}
-
 using Gpus = OnGpus;
 
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
@@ -174,7 +163,12 @@ TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
         for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, options) == scene) << gpus << options;
         return scene;
     };
-    write_two_sizes(at("data"));
+    // The second photograph's size and camera are its own.
+    std::ofstream(at("data/sparse/0/cameras.txt"), std::ios::app) << "2 PINHOLE 40 32 36 36 20 16\n";
+    std::string images = contents(at("data/sparse/0/images.txt"));
+    images.replace(images.find("1 photo1.png"), 1, "2");
+    std::ofstream(at("data/sparse/0/images.txt")) << images;
+    picture(photo_width, 32, 0).write(at("data/images/photo1.png"));
     for (const char *batch : {" --batch 1", " --batch 3"}) expect_the_scene_of_one(splitting + batch);
     fs::remove_all(at("data"));
     done("generate @data --views 4 --test-views 1 --size 128 --gaussians 1000");

@@ -182,9 +182,6 @@ TEST_F(Info, CountsWhatIsNotFinite) {
     EXPECT_EQ(report["gaussians_not_finite"].number(), 2);
     EXPECT_EQ(report["percentiles"]["x"].at(6).number(), 1);
     EXPECT_NEAR(report["percentiles"]["longest_axis"].at(6).number(), std::exp(-2), 1e-12);
-}
-
-TEST_F(Info, OfNothingIsSaid) {
     write_scene(at("empty.ply"), 0, 0, 0, 0);
     says({{"info @empty.ply", 0, {"Gaussians    0"}}});
     EXPECT_TRUE(json(done("info @empty.ply --json -").out)["percentiles"]["x"].at(0).null());

@@ -271,7 +271,7 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     const picture mask(photo_width, photo_height, 255);
     memset(mask.pixels, 0, 300);
     for (int i = 0; i < photos; i++) mask.write(at("data") / "masks" / photo_name(i));
-    says({{"train @data -o @scene.ply --iterations 12 --density none --perturb-poses 1,0.01"
+    says({{"train @data -o @scene.spz --iterations 12 --density none --perturb-poses 1,0.01"
            " --refine-poses --write-cameras @cameras.json --log @run.jsonl",
            0,
            {"poses      from those of the data"}}});
@@ -282,7 +282,8 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     fs::create_directories(at("again"));
     for (const char *name : {"images", "masks"}) fs::copy(at("data") / name, at("again") / name);
     fs::copy(at("cameras.json"), at("again") / "transforms.json");
-    EXPECT_NE(done("eval @scene.ply --cameras @again").out, done("eval @scene.ply --cameras @data").out);
+    EXPECT_NE(done("eval @scene.spz --cameras @again").out, done("eval @scene.spz --cameras @data").out);
+    EXPECT_EQ(host_scene(at("scene.spz")).count, 30); // any format, in pieces
 }
 
 // On a half of 128 x 128 pixels.

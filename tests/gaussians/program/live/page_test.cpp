@@ -232,7 +232,11 @@ TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
     const fs::path home = fs::current_path();
     fs::current_path(at("data") / "images");
     for (const char *data : {"..", "@data/"}) {
-        done("train "s + data + " -o @scene.ply --iterations 3 --holdout 0 --report @report");
+        says({{"train "s + data +
+                   " -o @scene.ply --iterations 3 --holdout 0 --report @report --log @log --eval-every 1",
+               0,
+               {"!held out "}}});
+        EXPECT_EQ(contents(at("log")).find("evaluation"), std::string::npos);
         const exported_page page(at("report/index.html"));
         EXPECT_EQ(page.facts["title"].text(), "data") << data;
         EXPECT_TRUE(page.facts["run"]["held_out"].is(false));

@@ -78,23 +78,20 @@ TEST_F(Server, RefusesTheRest) {
     EXPECT_EQ(status("GET", path, local() + "X: " + std::string(100000, 'x') + "\r\n"), "431");
 }
 
-// Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once.
+// Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once. One too many
+// waits until another one goes.
 TEST_F(Server, NobodyStallsTheOthers) {
     std::vector<std::unique_ptr<connection>> idle;
+    const auto come = [&] { idle.push_back(std::make_unique<connection>(port)); };
     for (int i = 0; i < SERVER_CLIENTS - 1; i++) {
-        idle.push_back(std::make_unique<connection>(port));
+        come();
         if (i % 3 == 1) idle.back()->send("GET " + path);
         if (i % 3 == 2) idle.back()->send("GET " + path + " HTTP/1.1\r\n" + local() + "\r\n");
     }
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(status("GET", path, local()), "200");
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)); // not SERVER_SILENCE
-}
-
-// One client too many waits until another one goes.
-TEST_F(Server, ServesSoManyClientsAtOnce) {
-    std::vector<std::unique_ptr<connection>> idle;
-    for (int i = 0; i < SERVER_CLIENTS; i++) idle.push_back(std::make_unique<connection>(port));
+    come();
     usleep(100000);
     const connection late(port);
     late.send("HEAD " + path + " HTTP/1.1\r\n" + local() + "Connection: close\r\n\r\n");

@@ -157,11 +157,6 @@ TEST_F(RunLog, SaysWhenTheNumberOfGaussiansChanges) {
     EXPECT_EQ(events["step"].back()["gaussians"].number(), count);
 }
 
-TEST_F(RunLog, WithoutHeldOutViewsNothingIsEvaluated) {
-    says({{command("--log @run.jsonl --eval-every 5 --holdout 0"), 0, {"!held out "}}});
-    EXPECT_EQ(read_log().count("evaluation"), 0u);
-}
-
 TEST_F(RunLog, ALogThatCannotBeWrittenIsAFailure) {
     ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0); // that nobody reads
     says({{command("--log @no/such/run.jsonl"), 1, {"run.jsonl"}},
