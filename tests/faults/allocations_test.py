@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Fails the allocations of dsplat, or its reads of files, one by one: each run ends well, or with one message and exit 1, and its files are whole.
+"""Fails the allocations of dsplat, or its reads of files, one by one: each run ends well, or with one message and exit 1.
+One that fails leaves the older output or the whole new one, and no part files.
 
     allocations_test.py DSPLAT PRELOAD [EVERY [JOBS]]    every EVERY-th of each command (default: each); 0: the first of each
                                                          call site in any of them, of shorter trainings
 
 PRELOAD: libfailing_malloc.so or libfailing_reads.so.
-
-A run that fails leaves the older output or the whole new one, and no part files.
 """
 import concurrent.futures
 import json
@@ -166,7 +165,7 @@ def main():
             own = str(pathlib.Path(program).parent / "train") if name == "library" else program # the example of libdistwar_train
             result = run(own, arguments, folder, preload, at)
             size = len((folder / output).read_bytes()) if output else 1
-            counted = "".join(f.read_text() for f in (folder / "allocations", folder / "allocations.forked") if f.exists())
+            counted = [] if at else [line.split() for line in (folder / "allocations").read_text().splitlines()]
             fault = fault_of(own, result, folder, output, wanted) if wanted else None
             if "reads" in preload and at and result.returncode == 0 and name not in MAY_GO_ON:
                 fault = "went on"
@@ -177,10 +176,12 @@ def main():
             _, result, _, size, counted = tried(name, arguments, output, 0, 0)
             if result.returncode:
                 sys.exit(f"{name} fails without a fault: {result.stderr}")
-            count, *sites = counted.splitlines()
-            count, ended, refused = int(count), 0, 0
-            new = {int(first) for first, site in map(str.split, sites) if site not in seen}
-            seen.update(line.split()[1] for line in sites)
+            sites, ended, refused = {}, 0, 0 # sites: the first call of each
+            for number, site in counted:
+                sites.setdefault(site, int(number))
+            count = max((int(number) for number, _ in counted), default=0)
+            new = {first for site, first in sites.items() if site not in seen}
+            seen.update(sites)
             runs = [pool.submit(tried, name, arguments, output, at, size)
                     for at in (range(1, count + 1, every) if every else sorted(new))]
             for at, result, fault, _, _ in (r.result() for r in runs):

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
 // left. Built with FAILING_READS, a read, a seek or a look at a file that is open for reading alone fails instead, as
-// on a device with a fault. At its end the process writes the number of its allocations to the file FAIL_COUNT, and
-// with FAIL_FRAMES=N a line for each call site, a chain of N callers: the site's first allocation and a number that
-// names the site. Processes that it has forked go on counting from its number and add their lines to FAIL_COUNT.forked.
+// on a device with a fault. With FAIL_FRAMES=N each allocation adds a line to the new file FAIL_COUNT: its number, and one
+// that names its call site, a chain of N callers. Processes that it has forked go on counting from its number.
 // Allocations of libwebp do not count: 1.2.4 frees what it has not set when one fails. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -16,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t bytes);
@@ -24,52 +22,35 @@ void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 
-enum { MOST_FRAMES = 16, ROOM = 1 << 16 };
+enum { MOST_FRAMES = 16 };
 
 static atomic_long allocations;
 static long fail_at;
-static int frames;
-static pid_t first_process;
-static _Atomic uintptr_t site[ROOM]; // a hash table
-static atomic_long first[ROOM];      // the allocation, by site
+static int frames, file = -1;
 
 __attribute__((constructor)) static void begin(void) {
     const char *const text = getenv("FAIL_AT");
-    const char *const depth = getenv("FAIL_FRAMES");
+    const char *const depth = getenv("FAIL_FRAMES"), *const path = getenv("FAIL_COUNT");
     void *loaded[1];
     fail_at = text ? atol(text) : 0;
     backtrace(loaded, 1); // allocates once
     frames = depth ? atoi(depth) : 0;
+    // Programs that this one starts find the file.
+    if (frames > 0 && path) file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     allocations = 0;
-    first_process = getpid();
 }
 
+// What the loader allocates after that ends the process where it fails.
 __attribute__((destructor)) static void end(void) {
-    const char *const count = getenv("FAIL_COUNT");
-    const int forked = getpid() != first_process;
-    char path[4096];
-    if (!count) return;
-    snprintf(path, sizeof path, "%s%s", count, forked ? ".forked" : "");
-    const int file = open(path, O_WRONLY | O_CREAT | (forked ? O_APPEND : O_TRUNC), 0600);
-    if (file < 0 || (!forked && dprintf(file, "%ld\n", (long)allocations) < 0)) _exit(3);
-    for (int k = 0; k < ROOM; k++)
-        if (first[k] > 0) dprintf(file, "%ld %lx\n", (long)first[k], (unsigned long)site[k]);
-    close(file);
+    file = -1;
 }
 
-// How forked processes end.
-void _exit(int code) {
-    if (getpid() != first_process) end();
-    syscall(SYS_exit_group, code);
-    __builtin_unreachable();
-}
-
-// Remembers the allocation if its callers are new.
 static __attribute__((noinline)) void note_site(long allocation) {
     static _Thread_local int inside;
     void *callers[MOST_FRAMES + 3];
+    char line[64];
     uintptr_t hash = 1;
-    if (frames <= 0 || inside) return;
+    if (file < 0 || inside) return;
     inside = 1;
     const int found = backtrace(callers, 3 + (frames < MOST_FRAMES ? frames : MOST_FRAMES));
     for (int k = 3; k < found; k++) { // without note_site, fails and malloc
@@ -77,14 +58,9 @@ static __attribute__((noinline)) void note_site(long allocation) {
         dladdr(callers[k], &object);
         hash = (hash ^ ((uintptr_t)callers[k] - (uintptr_t)object.dli_fbase)) * 0x9e3779b97f4a7c15u;
     }
+    const int length = snprintf(line, sizeof line, "%ld %lx\n", allocation, (unsigned long)hash);
+    if (write(file, line, (size_t)length) != length) abort();
     inside = 0;
-    for (size_t k = hash % ROOM, tried = 0; tried < ROOM; tried++, k = (k + 1) % ROOM) {
-        uintptr_t none = 0;
-        if (site[k] == hash) return;
-        if (!atomic_compare_exchange_strong(&site[k], &none, hash)) continue;
-        first[k] = allocation;
-        return;
-    }
 }
 
 static __attribute__((noinline)) int fails(int number) {

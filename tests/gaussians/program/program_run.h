@@ -132,6 +132,14 @@ inline void write_colmap(const fs::path &folder, int points, double unit_of_leng
     for (int v = 0; v < photos; v++) shown[size_t(v)].write(folder / "images" / photo_name(v));
 }
 
+// In place of the COLMAP model: a transforms.json of one photograph, images/NAME.
+inline void as_transforms(const fs::path &folder, const std::string &name) {
+    fs::remove_all(folder / "sparse");
+    std::ofstream(folder / "transforms.json")
+        << R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/)" << name
+        << R"(","transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})";
+}
+
 // A scene of `count` Gaussians at one place.
 inline void write_scene(const fs::path &path, int count, float x, float y, float z) {
     const host_scene scene(count, 0);

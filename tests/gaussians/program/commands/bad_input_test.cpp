@@ -13,12 +13,6 @@ class BadInput : public Program {
         write_colmap(at("data"), 5);
         write_scene(at("scene.ply"), 1, 0, 0, 3);
     }
-    void as_transforms() const {
-        fs::remove_all(at("data") / "sparse");
-        std::ofstream(at("data") / "transforms.json")
-            << R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/photo0.png",)"
-            << R"("transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})";
-    }
     void expect_refusal(const std::string &line, const std::string &part) const {
         const size_t files = files_in_folder();
         const outcome run = dsplat(line);
@@ -51,10 +45,11 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { fs::remove_all(at("data") / "images"); },
          "sparse/0/images.txt: none of the pictures of its 5 views exists, the first being 'photo0.png'"},
         {[&] { cut("images/photo3.png", 20); }, "images/photo3.png: truncated at byte"},
-        {[&] { as_transforms(), cut("transforms.json", 1); }, "transforms.json: at line 1, column "},
+        {[&] { as_transforms(at("data"), "photo0.png"), cut("transforms.json", 1); },
+         "transforms.json: at line 1, column "},
         // The undamaged: so the rows fail for their damage.
         {[] {}, nullptr},
-        {[&] { as_transforms(); }, nullptr}};
+        {[&] { as_transforms(at("data"), "photo0.png"); }, nullptr}};
     for (const auto &[damage, part] : rows) {
         fs::remove_all(at("data"));
         write_colmap(at("data"), 5);
@@ -93,7 +88,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     for (const std::string &file : {photo, model, "sparse/0/cameras.txt"s, "sparse/0/points3D.txt"s})
         spares_behind_link(train, file);
     spares_behind_link(finish, photo);
-    as_transforms();
+    as_transforms(at("data"), "photo0.png");
     for (const char *file : {"transforms.json", "images/photo0.png"}) spares_behind_link(train, file);
     // What is no part of the data may be in its folder.
     done("eval @scene.ply --cameras @data --json @data/" + photo);

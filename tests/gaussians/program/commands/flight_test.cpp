@@ -133,7 +133,6 @@ TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
 
 // Photographs may have the names of frames.
 TEST_F(Fly, PhotographsDoNotBecomeFrames) {
-    fs::remove_all(at("data") / "sparse");
     const std::tuple<const char *, const char *, int> rows[] = {
         {"frame_00001.png", nullptr, 1},            // it would be replaced
         {"frame_00003.png", "frame_00002.png", 1},  // it would be removed
@@ -144,9 +143,7 @@ TEST_F(Fly, PhotographsDoNotBecomeFrames) {
         fs::create_directories(images);
         picture(photo_width, photo_height, 9).write(photograph);
         if (other) std::ofstream(images / other) << "of an earlier flight";
-        std::ofstream(at("data") / "transforms.json")
-            << R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/)" << name
-            << R"(","transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})";
+        as_transforms(at("data"), name);
         const std::string before = contents(photograph);
         says({{"render @scene.ply -o @data/images --cameras @data --path orbit --frames 2",
                code,

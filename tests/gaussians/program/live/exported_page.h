@@ -7,7 +7,6 @@
 #include "program_run.h"
 #include "camera.h"
 #include "live/page.h"
-#include <memory>
 #include <zlib.h>
 
 // Values as trained scenes have them, one behind another in front of a camera at the origin.

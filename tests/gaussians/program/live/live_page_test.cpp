@@ -4,19 +4,14 @@
 #include "live/exported_page.h"
 #include "live/page_client.h"
 #include "live/live_page.h"
+#include "cli/progress.h"
 #include "distwar_gs.h"
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 namespace {
 
 #ifdef DSPLAT_MICROHTTPD
-
-using seconds = std::chrono::duration<double>;
-double now() {
-    return seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct shown_scene {
     json facts;
@@ -70,7 +65,7 @@ struct LivePage : testing::Test, page_address {
     }
     void step() {
         fault why;
-        const double began = now();
+        const double began = seconds_now();
         run_point point = {};
         point.iteration = report.iterations = ++state.place.views;
         point.loss = 0.5;
@@ -78,9 +73,9 @@ struct LivePage : testing::Test, page_address {
         if (live_page_wants(page)) {
             EXPECT_TRUE(live_page_observe(page, &state, &report, &record, &end, &why)) << why.text;
             copies++;
-            watched = watched + now() - began;
+            watched = watched + seconds_now() - began;
         }
-        slowest = std::max(double(slowest), now() - began);
+        slowest = std::max(double(slowest), seconds_now() - began);
         steps++;
         usleep(1000);
     }
@@ -148,7 +143,8 @@ TEST_F(LivePage, ThinsAndRests) {
     show(4000, 1000, 60);
     EXPECT_TRUE(soon([&] { return watched > 0; }));
     const double rest = 0.5 * LIVE_PAGE_REST * watched;
-    for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(100000)) status();
+    for (const double start = seconds_now(); seconds_now() < start + std::min(rest, 2.0); usleep(100000))
+        status();
     EXPECT_EQ(copies, 1);
     const shown_scene scene(ask("scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 1000);
@@ -213,10 +209,10 @@ TEST_F(LivePage, AnOpenPageGetsTheLastScene) {
         EXPECT_TRUE(has_scene(2));
         EXPECT_EQ(ask("scene").status, "200");
     });
-    const double start = now();
+    const double start = seconds_now();
     live_page_stop(page);
     page = nullptr;
-    EXPECT_LT(now() - start, 2.9); // not until nobody takes it
+    EXPECT_LT(seconds_now() - start, 2.9); // not until nobody takes it
     asks.join();
 }
 

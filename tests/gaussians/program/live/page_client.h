@@ -5,11 +5,9 @@
 
 #include "program_run.h"
 #include <arpa/inet.h>
-#include <csignal>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 class connection {
     int socket_;

@@ -155,10 +155,9 @@ TEST_F(Page, HasAtMostItsBytes) {
     host_scene scene = random_scene(200000, 3, 7);
     one_view_page large(scene, "large");
     large.write(at("page.html"));
-    const page_written &written = large.written;
-    EXPECT_LE(written.bytes, size_t(PAGE_BYTES));
-    EXPECT_GT(double(written.bytes), 0.9 * PAGE_BYTES);
-    EXPECT_EQ(written.sh_degree, 3);
+    EXPECT_LE(large.written.bytes, size_t(PAGE_BYTES));
+    EXPECT_GT(double(large.written.bytes), 0.9 * PAGE_BYTES);
+    EXPECT_EQ(large.written.sh_degree, 3);
 }
 
 // ---- dsplat train --report
