@@ -201,7 +201,6 @@ void retirement_close(retirement *r) {
     device_buffer_close(&r->score);
     device_buffer_close(&r->splats);
     device_buffer_close(&r->logits);
-    *r = (retirement){0};
 }
 
 bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at) {

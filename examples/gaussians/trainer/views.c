@@ -11,9 +11,8 @@
 // Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
 // cudaMalloc changes what each of them sees, one after the other: half a second for bonsai's 246 pictures on four H100s.
 static void *allocate_from_pool(size_t bytes) {
-    void *memory = NULL;
-    const cudaError_t status = cudaMallocAsync(&memory, bytes, NULL);
-    if (status == cudaSuccess) return memory;
+    void *memory;
+    if (cudaMallocAsync(&memory, bytes, NULL) == cudaSuccess) return memory;
     cudaGetLastError(); // a device without a pool, or without memory, which is told below
     return device_allocate(bytes);
 }
@@ -137,6 +136,8 @@ static void target_view_pad(target_view *padded, const target_view *view, int wi
 }
 
 void target_view_release(target_view *view) {
+    if (view->pixels)
+        DEVICE_CHECK(cudaStreamSynchronize(NULL)); // cudaFree of a pool's memory waits for no kernel
     device_free(view->depth);
     device_free(view->alpha);
     device_free(view->mask);
@@ -210,7 +211,7 @@ bool picture_cache_open(picture_cache *cache, const target_view *views, size_t c
         return fail(why, "no memory for a list of %zu pictures", count);
     }
     for (size_t i = 0; i < count; i++) cache->pictures[i].listed = views[i];
-    size_t unused = 0, all = 0;
+    size_t unused, all;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
     cache->most_bytes = most_bytes > 0 ? most_bytes : all / 4;
     return true;
