@@ -43,14 +43,13 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    __slots__ = ("plan", "room", "cameras", "strategy", "index", "background", "wants_alpha", "absolute", "wait", "clip",
+    __slots__ = ("plan", "cameras", "strategy", "index", "background", "wants_alpha", "absolute", "wait", "clip",
                  "stream", "splats", "view", "at", "watch", "density")
 
-    def __init__(self, plan, room, cameras, strategy, index, background=None, wants_alpha=True, absolute=False, wait=None,
-                 clip=0):
+    def __init__(self, plan, cameras, strategy, index, background=None, wants_alpha=True, absolute=False, wait=None, clip=0):
         """index: of the device, by index_of(). background: three numbers, or None. wait(): after each stage; what it
         raises gets the name of the stage."""
-        self.plan, self.room, self.cameras, self.strategy, self.index = plan, room, cameras, strategy, index
+        self.plan, self.cameras, self.strategy, self.index = plan, cameras, strategy, index
         self.background, self.wants_alpha, self.absolute, self.wait = background, wants_alpha, absolute, wait
         self.clip = clip  # splats of a radius up to that, in pixels, are left out
         self.watch = None  # a Watch: somebody has the means of the splats
@@ -93,7 +92,7 @@ class _Frame(torch.autograd.Function):
             block = new((size // 4,), (1,))
             return block, block.data_ptr()
         block, at_block, frame.view = plan.forward(
-            frame.room, frame.cameras, at, at_image, None if alphas is None else alphas.data_ptr(), frame.background, allocate,
+            frame.index, frame.cameras, at, at_image, None if alphas is None else alphas.data_ptr(), frame.background, allocate,
             frame.stream, captures(frame.index), frame.wait, frame.leave_out if frame.clip > 0 else None)
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
         ctx.frame = frame
@@ -116,7 +115,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
         if d_alphas is None and d_depths is None:
             return (None,) * 11
         d_color = torch.zeros_like(color)
-    plan, stream, kept, wanted = frame.plan, stream_at(frame.index), [], ctx.needs_input_grad
+    plan, stream, kept, of_images, wanted = frame.plan, stream_at(frame.index), [], [], ctx.needs_input_grad
     new = splats.new_empty_strided
     view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
     if at != frame.at:
@@ -125,12 +124,10 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     if d_color.stride() == plan.color[1] and d_color.data_ptr() % 16 == 0:
         d_image = d_color.data_ptr()
     else:
-        d_image = address_of(d_color if d_color.dim() == 3 else d_color.movedim(-1, -3), kept)
-    d_depth = d_image + plan.depth_at if plan.depth_at else address_of(d_depths, kept)
-    d_scene = [None if a is None else gradient_like(a) for a in scene]
+        d_image = address_of(d_color if d_color.dim() == 3 else d_color.movedim(-1, -3), of_images)
+    d_depth = d_image + plan.depth_at if plan.depth_at else address_of(d_depths, of_images)
     moments = new(*plan.splats)
-    gradient = plan.gradient(d_image, d_depth, address_of(d_alphas, kept), moments.data_ptr(),
-                             [None if d is None else d.data_ptr() for d in d_scene])
+    gradient = plan.gradient(d_image, d_depth, address_of(d_alphas, of_images), moments.data_ptr())
     d_screen = d_cameras = d_means2d = None
     if wanted[10] or frame.density is not None:
         d_screen = new((plan.shape.count, 2), (2, 1))
@@ -143,9 +140,17 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     watched = frame.watch and frame.watch.kinds()
     if watched:
         d_means2d = [empty(splats.shape[:2] + (2,), splats) if kind in watched else None for kind in Watch.KINDS]
-    plan.backward(view, gradient, frame.strategy, stream,
-                  d_means2d and [None if a is None else a.data_ptr() for a in d_means2d],
-                  None if d_cameras is None else d_cameras.data_ptr(), frame.wait)
+    d_colors = None if plan.shape.channels == 3 else gradient_like(scene[4])
+    plan.render_backward(view, gradient, None if d_colors is None else d_colors.data_ptr(), frame.strategy, stream,
+                         d_means2d and [None if a is None else a.data_ptr() for a in d_means2d], frame.wait)
+    # Unless the graph is kept, what only the blend has read makes room for the gradients.
+    color = depths = block = of_images = None
+    ctx.maybe_clear_saved_tensors()
+    d_scene = [gradient_like(a) for a in scene]
+    if d_colors is not None:
+        d_scene[4] = d_colors
+    plan.project_backward(view, gradient, [None if d is None else d.data_ptr() for d in d_scene], stream,
+                          None if d_cameras is None else d_cameras.data_ptr(), frame.wait)
     if watched:
         frame.watch.tell(frame, d_means2d)
     if frame.density is not None:
@@ -182,9 +187,10 @@ class _Means2d(torch.autograd.Function):
         d_cameras = empty((len(splats), CAMERA_FLOATS), splats) if wanted else None
         with on(splats):
             view = plan.view(frame.cameras, [address_of(a, kept) for a in scene], address_of(splats, kept))
-            gradient = plan.gradient(0, None, None, moments.data_ptr(), [None if d is None else d.data_ptr() for d in d_scene])
+            gradient = plan.gradient(0, None, None, moments.data_ptr())
             gradient.pixel_mean2d = address_of(d_means2d, kept)
-            plan.project_backward(view, gradient, stream_at(frame.index), d_cameras.data_ptr() if wanted else None)
+            plan.project_backward(view, gradient, [None if d is None else d.data_ptr() for d in d_scene],
+                                  stream_at(frame.index), d_cameras.data_ptr() if wanted else None)
             if plan.shape.channels != 3:
                 d_scene[4] = None
             return None, *d_scene, *(_of_cameras(d_cameras, viewmats, Ks) if wanted else (None, None))

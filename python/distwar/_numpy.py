@@ -4,7 +4,7 @@ import numpy
 
 from ._library import library
 from ._request import check, meta_of
-from ._stages import CAMERA_FLOATS, PLANES, Shape, packed_cameras, plan_of, room_of
+from ._stages import CAMERA_FLOATS, PLANES, Shape, packed_cameras, plan_of
 
 _NAMES = ("means", "quats", "scales", "opacities", "colors")  # of a Scene, by the arguments
 
@@ -40,7 +40,7 @@ class _Frame:
         view, K = (_float32(name, arrays[name][camera]) for name in ("viewmats", "Ks"))
         # The block, which holds the lists, lives as long as this.
         self.block, _, self.view = plan.forward(
-            room_of("numpy", plan.shape), packed_cameras(_address(view), _address(K), 1, plan.camera_ends),
+            None, packed_cameras(_address(view), _address(K), 1, plan.camera_ends),
             [*map(_address, self.scene), None, None],
             (_address(self.splats), _address(self.image), None if request.depth is None else _address(self.depth)),
             _address(self.alpha), None, plan.lib.new, None, False)
@@ -55,9 +55,11 @@ class _Frame:
         moments, d_camera = numpy.empty_like(self.splats), numpy.empty(CAMERA_FLOATS, "float32")
         d_mean2d, absolute = (numpy.empty((len(self.radii), 2), "float32") for _ in range(2))
         absolute = absolute if self.plan.shape.channels <= 32 else None
-        gradient = self.plan.gradient(*map(_address, (d_color, d_depth, d_alpha, moments)), [*map(_address, d), None, None])
-        self.plan.backward(self.view, gradient, "fixed" if distwar.deterministic else "tree", None,
-                           (_address(d_mean2d), _address(absolute)), _address(d_camera))
+        plan, at = self.plan, [*map(_address, d), None, None]
+        gradient = plan.gradient(*map(_address, (d_color, d_depth, d_alpha, moments)))
+        plan.render_backward(self.view, gradient, at[4] if plan.shape.channels != 3 else None,
+                             "fixed" if distwar.deterministic else "tree", None, (_address(d_mean2d), _address(absolute)))
+        plan.project_backward(self.view, gradient, at, None, _address(d_camera))
         return d, d_camera[:12].reshape(3, 4), d_camera[18:22], d_mean2d, absolute
 
 

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import struct
-import threading
 from ctypes import byref, sizeof
 from typing import NamedTuple, Optional
 
@@ -57,38 +56,10 @@ def coefficients_of(scene):
     return scene[4].shape[1] + (scene[6] is not None)
 
 
-class Room:
-    """What gs_settle left for the next frame, by device and size of images: room for its lists, and how the blend divided
-    its work. Shrinks with what many frames need."""
-
-    def __init__(self, splats):
-        self.capacity = 10 * splats + 4096, 30 * splats + 4096  # isect_capacity and bucket_capacity
-        self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
-        self._most, self._frames = 0, 0
-
-    def note(self, view):
-        self.capacity = _capacities.unpack_from(view, _CAPACITIES)
-        *self.division, needed = _report.unpack_from(view, _DIVISION)
-        self._most, self._frames = max(self._most, needed), self._frames + 1
-        if self._frames == 64:
-            if 2 * self._most + 65536 < self.capacity[0]:
-                self.capacity = tuple(self._most * c // self.capacity[0] * 4 // 3 + 4096 for c in self.capacity)
-            self._most, self._frames = 0, 0
-
-
-_rooms = {}
-_lock = threading.Lock()
-
-
-def room_of(device, shape):
-    key = device, shape.cameras, shape.settings[:2]
-    with _lock:
-        room = _rooms.get(key)
-        if room is None:
-            if len(_rooms) > 256:
-                _rooms.clear()
-            room = _rooms[key] = Room(shape.cameras * shape.count)
-        return room
+# By device, cameras and size of images, what gs_settle left in the last view, where the next one begins: isect_capacity and
+# bucket_capacity, pixels_per_thread and split_tiles; and how many frames ago the lists' room was counted. The library lets
+# them grow; that they shrink again, a frame's first pass only counts where there is no entry or it is old.
+_settled, _OLD = {}, 256
 
 
 # ---- structs: members that follow each other are filled by one call of struct ----
@@ -101,7 +72,6 @@ _capacities, _CAPACITIES = struct.Struct("<2q"), _MEMORY + gs.ViewMemory.isect_c
 _DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
 _division = struct.Struct("<2i")
 _background, _BACKGROUND = struct.Struct("<3f"), gs.View.background.offset
-_report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to isects_needed
 _images = struct.Struct("<3Q")  # of gs_gradient: color, alpha, splat_grad
 _CAMERA, _CAMERA_BYTES = gs.View.camera.offset, sizeof(gs.Camera)
 _one_camera = struct.Struct(f"{_CAMERA_BYTES}s")
@@ -206,15 +176,21 @@ class Plan:
             return status
         return run
 
-    def forward(self, room, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
-        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an address
+    def forward(self, index, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
+        """Projects and blends. index: of the device, None: a CPU. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an address
         or None; background: three numbers or None. allocate(bytes) returns a block and its address. capturing: nothing may
         wait, the image is NaN if the lists have no room. wait(): after each stage; clip(): after the projection. Returns the
         block that the lists lie in, its address, and a gs_view, for backward()."""
         lib, (splats, color, depths), view = self.lib, image, self.view(cameras, scene, image[0])
         depth = color + self.depth_at if self.depth_at else depths or 0
-        _memory.pack_into(view, _MEMORY, 0, 0, *room.capacity, splats, color, 0, 0, depth, 0, alphas or 0)
-        _division.pack_into(view, _DIVISION, *room.division)
+        key = index, self.shape.cameras, self.shape.settings[:2]
+        if capturing and key not in _settled:
+            raise RuntimeError("distwar: render an image of this size before a CUDA graph captures one: it finds the room")
+        capacities, division, age = _settled.get(key, ((0, 1), (0, 0), 0))
+        if age >= _OLD and not capturing:
+            capacities, age = (0, 1), 0
+        _memory.pack_into(view, _MEMORY, 0, 0, *capacities, splats, color, 0, 0, depth, 0, alphas or 0)
+        _division.pack_into(view, _DIVISION, *division)
         if background is not None:
             _background.pack_into(view, _BACKGROUND, *background)
         calls = [lib.gs_forward]
@@ -246,7 +222,9 @@ class Plan:
             else:
                 context.new = lib.new
         if not capturing:
-            room.note(view)
+            if len(_settled) > 256:
+                _settled.clear()
+            _settled[key] = _capacities.unpack_from(view, _CAPACITIES), _division.unpack_from(view, _DIVISION), age + 1
         return block, at, view
 
     def moved(self, view, scene, image, block):
@@ -262,34 +240,32 @@ class Plan:
         view.image.color, view.image.depth, view.image.alpha = color, color + self.depth_at if self.depth_at else depths, None
         return view
 
-    def gradient(self, d_color, d_depth, d_alpha, moments, d_scene):
+    def gradient(self, d_color, d_depth, d_alpha, moments):
         """A gs_gradient. The gradients by depths and alphas may be None. moments: [C, N, 12]."""
         gradient = gs.Gradient.from_buffer_copy(self._gradient)
         _images.pack_into(gradient, 0, d_color, d_alpha or 0, moments)
-        _scene.pack_into(gradient, _GRADIENT_SCENE, *self._pointers(d_scene))
         if d_depth:
             gradient.depth = d_depth
         return gradient
 
-    def backward(self, view, gradient, strategy, stream, d_means2d=None, d_cameras=None, wait=None):
-        """The adjoint of forward(). d_means2d: where the gradients by the means of the splats [C, N, 2], in pixels, go, sums
-        of values and of absolute values; either may be None. d_cameras: as project_backward() has them."""
-        lib, of, policy = self.lib, (byref(view), byref(gradient)), self.lib.policies[strategy]
-        if d_means2d is wait is None and (d_cameras is None or self.shape.cameras == 1):
-            gradient.camera = d_cameras
-            lib.check(lib.gs_backward(*of, policy, stream))
-            return
+    def render_backward(self, view, gradient, d_colors, strategy, stream, d_means2d=None, wait=None):
+        """The adjoint of the blend: after it only project_backward() is left. d_colors: the gradient by the colours of other
+        than 3 channels, which it writes. d_means2d: where the gradients by the means of the splats [C, N, 2], in pixels, go,
+        sums of values and of absolute values; either may be None."""
+        lib, of, kept = self.lib, (byref(view), byref(gradient)), gradient.abs_mean2d
+        gradient.gaussians.color = d_colors
         if d_means2d is not None:
-            kept, gradient.abs_mean2d = gradient.abs_mean2d, d_means2d[1] or gradient.abs_mean2d
-        lib.check(self._stage("gs_render_backward", wait)(*of, policy, stream))
+            gradient.abs_mean2d = d_means2d[1] or kept
+        lib.check(self._stage("gs_render_backward", wait)(*of, lib.policies[strategy], stream))
         if d_means2d is not None:
             lib.check(lib.gs_mean2d_gradient(of[0], gradient.splat_grad, *d_means2d, stream))
             gradient.abs_mean2d = kept
-        self.project_backward(view, gradient, stream, d_cameras, wait)
 
-    def project_backward(self, view, gradient, stream, d_cameras=None, wait=None):
-        """d_cameras: where a gs_camera_gradient of each camera goes, or None. libdistwar_gs has it for one camera at a time:
-        what else a camera's call writes, that of all cameras writes over."""
+    def project_backward(self, view, gradient, d_scene, stream, d_cameras=None, wait=None):
+        """The adjoint of the projection. d_scene: where the gradients by a Scene go. d_cameras: where a gs_camera_gradient of
+        each camera goes, or None. libdistwar_gs has it for one camera at a time: what else a camera's call writes, that of
+        all cameras writes over."""
+        _scene.pack_into(gradient, _GRADIENT_SCENE, *self._pointers(d_scene))
         shape, call = self.shape, self._stage("gs_project_backward", wait)
         if d_cameras is not None and shape.cameras == 1:
             gradient.camera = d_cameras

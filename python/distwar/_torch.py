@@ -89,11 +89,10 @@ class Call:
             arrays[5] is None and (request.settings.sh_degree < 0 or _stages.coefficients_of(arrays) in (1, 4, 9, 16))
 
     def plans(self, scenes):
-        """(Plan, Room) of each group."""
+        """The Plan of each group."""
         if self._plans is None:
-            shapes = [_shape_of(self.request, end - first, scene, BACKENDS[self.device.type])
-                      for (_, first, end), scene in zip(self.groups, scenes)]
-            self._plans = [(_stages.plan_of(shape), _stages.room_of(self.device, shape)) for shape in shapes]
+            self._plans = [_stages.plan_of(_shape_of(self.request, end - first, scene, BACKENDS[self.device.type]))
+                           for (_, first, end), scene in zip(self.groups, scenes)]
         return self._plans
 
 
@@ -231,8 +230,8 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     if background is not None and request.channels == 3 and not batch:  # of one colour for all cameras: kernels blend it
         rows = known_values(background)
         blended = rows[0] if rows and all(row == rows[0] for row in rows) else None
-    for (plan, room), scene in zip(call.plans(scenes), scenes):
-        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.camera_ends), strategy, call.index, blended,
+    for plan, scene in zip(call.plans(scenes), scenes):
+        frame = Frame(plan, packed_cameras(scene[7], scene[8], plan.camera_ends), strategy, call.index, blended,
                       clip=radius_clip)
         images.append(frame.render(*scene, None))
         frames.append(frame)

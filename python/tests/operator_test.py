@@ -122,7 +122,7 @@ class Operator(unittest.TestCase):
 
     def test_lists_grow_in_steps(self):
         """Lists get memory anew where they grow. That must not happen in every step of a scene that grows."""
-        _stages._rooms.clear()
+        _stages._settled.clear()
         s, library = tensors(scenes.scene(count=300, size=(160, 120)), names=()), distwar.library()
         s["scales"] *= 0.3
         calls, capacities, run = [], [], library.gs_forward
@@ -130,7 +130,7 @@ class Operator(unittest.TestCase):
             for _ in range(40):
                 s["scales"] *= 1.07
                 grown = render(s)
-                capacities += [room.capacity[0] for room in _stages._rooms.values()]
+                capacities += [capacities[0] for capacities, *_ in _stages._settled.values()]
             allocated = [torch.cuda.memory_stats()["num_device_alloc"] if DEVICE == "cuda" else 0]
             for _ in range(10):
                 same = render(s)
@@ -142,15 +142,11 @@ class Operator(unittest.TestCase):
         steps = sum(a != b for a, b in zip(capacities, capacities[1:]))
         self.assertLessEqual(steps, math.ceil(math.log(capacities[-1] / capacities[0], 10 / 9)))
         self.assertEqual(len(calls), 50)
-
-    def test_room_follows_what_frames_need(self):
-        room, view = _stages.Room(100000), distwar.gs.View(isects_needed=300000)
-        view.memory.isect_capacity, view.memory.bucket_capacity = room.capacity
-        for _ in range(63):
-            room.note(view)
-        self.assertEqual(room.capacity, (1004096, 3004096))
-        room.note(view)  # less than half of it was needed
-        self.assertEqual(room.capacity, (404096, 1200832))
+        s["scales"] *= 0.1
+        for _ in range(_stages._OLD):
+            render(s)
+        (smaller, *_), = _stages._settled.values()
+        self.assertLess(smaller[0], capacities[-1] // 2)
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):

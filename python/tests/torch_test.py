@@ -203,16 +203,27 @@ class DensityControl(unittest.TestCase):
             self.assertEqual([a() is None for a in alive], [True] * 4, options)
 
     def test_memory_of_sorting_is_not_kept(self):
-        """The backward pass keeps the lists alone."""
-        _stages._rooms.clear()
+        """The backward pass keeps the lists alone, and until the blend's adjoint is queued unless the graph is kept."""
+        _stages._settled.clear()
         s, blocks = tensors(scenes.scene(cameras=2, count=500)), []
         with torch.autograd.graph.saved_tensors_hooks(lambda a: blocks.append(a) or a, lambda a: a):
             colors, alphas, _ = render(s)
-        room, = _stages._rooms.values()
-        lists = 4 * room.capacity[0] + 8 * alphas.numel()
-        kept = max(a.nbytes for a in blocks)
+        (capacities, *_), = _stages._settled.values()
+        lists = 4 * capacities[0] + 8 * alphas.numel()
+        block = max((a for a in blocks if a.dim() == 1), key=lambda a: a.nbytes)
+        kept = block.nbytes
         self.assertGreaterEqual(kept, lists)
         self.assertLess(kept, lists + 65536)
+        block, lived = weakref.ref(block), []
+        blocks.clear()
+        run = _stages.Plan.project_backward
+        with unittest.mock.patch.object(_stages.Plan, "project_backward",
+                                        lambda *of: lived.append(block() is not None) or run(*of)):
+            for keeps in (True, False):
+                colors.sum().backward(retain_graph=keeps)
+        self.assertEqual(lived, [True, False])
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            colors.sum().backward()
 
     def test_a_loss_of_means2d_counts(self):
         s, found = tensors(scenes.scene()), []

@@ -164,7 +164,6 @@ class _Call:
         self.plan = _stages.plan_of(_stages.Shape(
             settings, 1, count, 3, _stages.coefficients_of(scene) if degree >= 0 else 0, depth,
             BACKENDS[self.device.type], _stages.PLANES))
-        self.room = _stages.room_of(self.device, self.plan.shape)
 
 
 _calls = {}
@@ -290,7 +289,7 @@ class GaussianRasterizer(torch.nn.Module):
 
 def _rendered(s, call, scene, screen, results):
     background = known_values(s.bg)
-    frame = Frame(call.plan, call.room, _camera(s), strategy_now(), call.index, background,
+    frame = Frame(call.plan, _camera(s), strategy_now(), call.index, background,
                   background is None or results == "depth_alpha", s.kernel_size is not None,
                   functools.partial(_wait, call.device) if s.debug else None)
     picture, alphas, depths = frame.render(*scene, None, None, screen)
