@@ -33,8 +33,6 @@ bool mesh_open(mesh *out, int vertices, int triangles, fault *why);
 void mesh_close(mesh *host); // harmless on {0}
 // Writes normal: at each vertex the sum of the normals of its triangles, weighted by their areas.
 void mesh_find_normals(mesh *host);
-// A copy in memory of device_allocate, a block that begins at `position`.
-mesh mesh_on_device(const mesh *host);
 
 // Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
 // An icosahedron whose triangles are cut into 4^level each, on the sphere; 0 <= level <= 8.
@@ -56,11 +54,11 @@ enum { CUBEMAP_MAX_SIZE = 2048 }; // texels, the side of a face
 // One camera's view, from the texels to the picture and back.
 typedef struct cubemap_frame {
     // From the caller. Between views camera and `sample` may change, but not the picture's size:
-    mesh surface;          // device
     pinhole_camera camera; // width * height < 2^30
     int size;              // texels, the side of a face: a power of two up to CUBEMAP_MAX_SIZE
     float background;      // colour without a mesh, in all channels
     // Memory of cubemap_frame_open, but for `sample`, which is the caller's:
+    mesh surface;          // a copy on the device
     int levels, texels;    // levels: down to faces of one texel; texels: of all levels
     float *corner;         // [triangles][3][3]: vertices, camera
     float *sample;         // [height][width][4]: unit mirror direction in world space, and level of detail;
@@ -71,9 +69,8 @@ typedef struct cubemap_frame {
     sum_memory sums;       // [texels][3]: of the adjoint, by level
 } cubemap_frame;
 
-cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
-                                 float background);
-void cubemap_frame_close(cubemap_frame *frame); // not the mesh, not `sample`
+cubemap_frame cubemap_frame_open(const mesh *host, const pinhole_camera *camera, int size, float background);
+void cubemap_frame_close(cubemap_frame *frame); // not `sample`
 
 // Writes corner, and sample from the closest triangle on each pixel's ray; of equally close triangles, the one with the
 // least index. Nothing is mirrored if there is no triangle, or if its normals cancel out. Cost: every tile

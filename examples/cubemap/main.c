@@ -14,7 +14,7 @@ static struct {
     int mesh;     // index of mesh_names
     int64_t size; // 0: by the device
     // What is open:
-    cubemap_frame frame; // its surface is on the device
+    cubemap_frame frame;
     // Device; frame.sample of each view, which does not change. NULL: the view has not been drawn yet.
     float *samples[FIT_VIEWS];
 } own;
@@ -51,8 +51,7 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
     const bool done = (texel || fail(why, "no memory for faces of %d texels", size)) && open_mesh(&host, why);
     if (done) {
         scene_surroundings(size, texel);
-        const mesh surface = mesh_on_device(&host);
-        own.frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
+        own.frame = cubemap_frame_open(&host, &camera, size, SCENE_BACKGROUND);
         device_upload(own.frame.texel, texel, values_of(size) * sizeof *texel);
         *out = (fit_scene){.channels = 3,
                            .color = own.frame.color,
@@ -70,7 +69,6 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
 
 static void close(void) {
     for (int view = 0; view < FIT_VIEWS; view++) device_free(own.samples[view]);
-    device_free(own.frame.surface.position);
     cubemap_frame_close(&own.frame);
 }
 

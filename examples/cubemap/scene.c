@@ -31,13 +31,6 @@ void mesh_close(mesh *host) {
     *host = (mesh){0};
 }
 
-mesh mesh_on_device(const mesh *host) {
-    const size_t bytes = bytes_of(host->vertices, host->triangles);
-    float *const block = device_allocate(bytes);
-    device_upload(block, host->position, bytes);
-    return over(block, host->vertices, host->triangles);
-}
-
 void mesh_find_normals(mesh *host) {
     for (int i = 0; i < 3 * host->vertices; i++) host->normal[i] = 0;
     for (int t = 0; t < host->triangles; t++) {
@@ -137,12 +130,14 @@ bool shape_wavy(mesh *out, fault *why) {
 
 // ---- frames
 
-cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
-                                 float background) {
+cubemap_frame cubemap_frame_open(const mesh *host, const pinhole_camera *camera, int size, float background) {
     const size_t pixels = (size_t)camera->width * (size_t)camera->height;
-    cubemap_frame out = {.surface = *surface, .camera = *camera, .size = size, .background = background};
+    const size_t bytes = bytes_of(host->vertices, host->triangles);
+    cubemap_frame out = {.camera = *camera, .size = size, .background = background};
+    out.surface = over(device_allocate(bytes), host->vertices, host->triangles);
+    device_upload(out.surface.position, host->position, bytes);
     for (int s = size; s > 0; s /= 2, out.levels++) out.texels += 6 * s * s;
-    out.corner = device_allocate((size_t)surface->triangles * 9 * sizeof *out.corner);
+    out.corner = device_allocate((size_t)host->triangles * 9 * sizeof *out.corner);
     out.texel = device_allocate((size_t)out.texels * 3 * sizeof *out.texel);
     out.color = device_allocate(pixels * 3 * sizeof *out.color);
     out.color_gradient = device_allocate(pixels * 3 * sizeof *out.color_gradient);
@@ -151,6 +146,7 @@ cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *came
 }
 
 void cubemap_frame_close(cubemap_frame *frame) {
+    device_free(frame->surface.position);
     device_free(frame->corner);
     device_free(frame->texel);
     device_free(frame->color);

@@ -26,7 +26,7 @@ static struct {
     // The options:
     int data, channels; // indices of data_names and channel_names
     int64_t kept;
-    sphere_frame frame; // what is open; its set is on the device
+    sphere_frame frame; // what is open
 } own = {.kept = 8};
 
 // ---- a data set
@@ -121,9 +121,9 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
                                 .kept = (int)own.kept};
     sphere_set host;
     if (!generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)) return false;
-    const sphere_set set = sphere_set_on_device(&host);
+    own.frame = sphere_frame_open(&host, &camera, &blend);
     free(host.center);
-    own.frame = sphere_frame_open(&set, &camera, &blend);
+    const sphere_set set = own.frame.set;
     const int64_t n = set.count;
     *out = (fit_scene){.channels = set.channels,
                        .color = own.frame.color,
@@ -137,7 +137,6 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
 }
 
 static void close(void) {
-    device_free(own.frame.set.center);
     sphere_frame_close(&own.frame);
 }
 

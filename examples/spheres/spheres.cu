@@ -343,33 +343,29 @@ sphere_set sphere_set_over(float *block, int64_t count, int channels) {
     return {count, channels, block, block + 3 * count, block + 4 * count, block + 5 * count};
 }
 
-sphere_set sphere_set_on_device(const sphere_set *host) {
-    const size_t values = size_t(host->count) * size_t(5 + host->channels);
-    float *block;
-    allocate(&block, values);
-    device_upload(block, host->center, values * sizeof *block);
-    return sphere_set_over(block, host->count, host->channels);
-}
-
-sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *camera,
+sphere_frame sphere_frame_open(const sphere_set *host, const pinhole_camera *camera,
                                const sphere_blend *blend) {
     const size_t pixels = size_t(camera->width) * size_t(camera->height);
-    const size_t values = pixels * size_t(set->channels);
+    const size_t values = pixels * size_t(host->channels);
+    const size_t parameters = size_t(host->count) * size_t(5 + host->channels);
+    float *block;
+    allocate(&block, parameters);
+    device_upload(block, host->center, parameters * sizeof *block);
     sphere_frame out = {};
-    out.set = *set, out.camera = *camera, out.blend = *blend;
-    allocate(&out.views, size_t(set->count));
+    out.set = sphere_set_over(block, host->count, host->channels), out.camera = *camera, out.blend = *blend;
+    allocate(&out.views, size_t(host->count));
     allocate(&out.list, pixels * size_t(blend->kept));
     allocate(&out.list_length, pixels);
     allocate(&out.color, values);
     allocate(&out.total, pixels);
     allocate(&out.color_gradient, values);
-    out.moments = sum_memory_open(set->count, SPHERES_MOMENTS + set->channels);
+    out.moments = sum_memory_open(host->count, SPHERES_MOMENTS + host->channels);
     return out;
 }
 
 void sphere_frame_close(sphere_frame *frame) {
-    void *const arrays[] = {frame->views, frame->list,  frame->list_length,
-                            frame->color, frame->total, frame->color_gradient};
+    void *const arrays[] = {frame->set.center, frame->views, frame->list,          frame->list_length,
+                            frame->color,      frame->total, frame->color_gradient};
     for (void *array : arrays) device_free(array);
     sum_memory_close(&frame->moments);
     *frame = {};

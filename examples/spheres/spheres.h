@@ -21,7 +21,7 @@ C_LINKAGE_BEGIN
 
 enum {
     SPHERES_MAX_KEPT = 16, // spheres of a pixel
-    SPHERES_MOMENTS = 5 // values that the adjoint sums for a sphere, without those of its feature
+    SPHERES_MOMENTS = 5    // values that the adjoint sums for a sphere, without those of its feature
 };
 
 // The parameters of `count` spheres; also the shape of their gradients and of Adam's two moments.
@@ -54,12 +54,11 @@ typedef struct sphere_view {
 
 // One camera's view, from the parameters to the picture and back.
 typedef struct sphere_frame {
-    // From the caller. Between views all may change but set.count, set.channels, the picture's size and
-    // blend.kept:
-    sphere_set set;
+    // From the caller. Between views all may change but the picture's size and blend.kept:
     pinhole_camera camera; // 1..8192 pixels both ways
     sphere_blend blend;
     // Memory of sphere_frame_open:
+    sphere_set set;        // a copy on the device; its values may change
     sphere_view *views;    // [count]
     int *list;             // [kept][height][width]: the spheres of a pixel, closest first
     int *list_length;      // [height][width]
@@ -69,9 +68,10 @@ typedef struct sphere_frame {
     sum_memory moments;    // [count][SPHERES_MOMENTS + channels]
 } sphere_frame;
 
-sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *camera,
+// host: one block, as sphere_set_over makes it.
+sphere_frame sphere_frame_open(const sphere_set *host, const pinhole_camera *camera,
                                const sphere_blend *blend);
-void sphere_frame_close(sphere_frame *frame); // not the set
+void sphere_frame_close(sphere_frame *frame);
 
 // Writes views; list and list_length, which are the first `kept` of the spheres that the pixel's ray meets, by depth,
 // then by index; color and total. Cost: every tile tests every sphere and sorts those that reach it.
@@ -86,7 +86,5 @@ void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradi
 
 // The set over a block of count * (5 + channels) floats, on the host or on the device, which begins at `center`.
 sphere_set sphere_set_over(float *block, int64_t count, int channels);
-// A copy in memory of device_allocate.
-sphere_set sphere_set_on_device(const sphere_set *host);
 
 C_LINKAGE_END

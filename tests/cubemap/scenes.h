@@ -45,14 +45,12 @@ class seen {
     cubemap_frame frame;
 
     seen(const mesh &host, const pinhole_camera &camera, int size) {
-        const mesh surface = mesh_on_device(&host);
-        frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
+        frame = cubemap_frame_open(&host, &camera, size, SCENE_BACKGROUND);
         frame.sample = static_cast<float *>(device_allocate(4 * pixels() * sizeof(float)));
         cubemap_raster(&frame);
     }
     ~seen() {
         device_free(frame.sample);
-        device_free(frame.surface.position);
         cubemap_frame_close(&frame);
     }
     seen(const seen &) = delete;

@@ -22,22 +22,22 @@ const sphere_case cases[] = {
 class drawn {
   public:
     random_spheres scene;
-    sphere_set set, gradient;
+    sphere_set gradient;
     sphere_frame frame;
 
     explicit drawn(const sphere_case &choice) : drawn(choice, [](random_spheres &) {}) {}
     template <typename Change>
     drawn(const sphere_case &choice, Change &&change) : scene(choice) {
         change(scene);
-        set = sphere_set_on_device(&scene.set);
-        gradient = sphere_set_on_device(&scene.set); // memory to be written
-        frame = sphere_frame_open(&set, &scene.view.camera, &scene.view.blend);
+        const size_t values = size_t(choice.count) * size_t(5 + choice.channels);
+        gradient = sphere_set_over(static_cast<float *>(device_allocate(values * sizeof(float))),
+                                   choice.count, choice.channels);
+        frame = sphere_frame_open(&scene.set, &scene.view.camera, &scene.view.blend);
         spheres_draw(&frame);
     }
     ~drawn() {
         sphere_frame_close(&frame);
         device_free(gradient.center);
-        device_free(set.center);
     }
     drawn(const drawn &) = delete;
 

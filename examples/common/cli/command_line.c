@@ -331,41 +331,36 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     return option_set(option, value, why);
 }
 
-// *help: it has been printed.
-static bool parse(const command_spec *command, int argc, char **argv, const char **positional, bool *help,
-                  fault *why) {
+bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
+                       int *exit_code) {
     const int most = command->most_positional > 0 ? command->most_positional : command->positional;
-    bool options_ended = false;
+    bool options_ended = false, right = true;
     int count = 0;
-    for (int i = 1; i < argc; i++) {
+    fault why;
+    *exit_code = EXIT_SUCCESS;
+    for (int i = 1; right && i < argc; i++) {
         const char *word = argv[i];
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (count == most) return fail(why, "unexpected argument '%s'", word);
-            positional[count++] = word;
+            if (count == most)
+                right = fail(&why, "unexpected argument '%s'", word);
+            else
+                positional[count++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            *help = true;
             if (described)
                 described(command);
             else
                 print_help(command, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
-            return true;
-        } else if (!parse_option(command, argc, argv, &i, why)) {
             return false;
+        } else {
+            right = parse_option(command, argc, argv, &i, &why);
         }
     }
-    return count >= command->positional ||
-           fail(why, "an argument is missing: %s %s", command->name, command->arguments);
-}
-
-bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
-                       int *exit_code) {
-    fault why;
-    bool help = false;
-    const bool parsed = parse(command, argc, argv, positional, &help, &why);
-    *exit_code = parsed ? EXIT_SUCCESS : report_misuse(command, &why);
-    return parsed && !help;
+    if (right && count < command->positional)
+        right = fail(&why, "an argument is missing: %s %s", command->name, command->arguments);
+    if (!right) *exit_code = report_misuse(command, &why);
+    return right;
 }
 
 int report_failure(const char *program, const fault *why) {

@@ -119,7 +119,7 @@ static bool train(fitting *f, fault *why) {
     const candidate_list list =
         which == DISTWAR_STRATEGY_COUNT
             ? tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
-            : candidate_alone((distwar_policy){which, (int)f->threshold});
+            : (candidate_list){.count = 1, .rows = {{which, (int)f->threshold}}};
     char picture[PATH_ROOM], file[PATH_ROOM];
     if (!folder_make(f->output, why) || !path_join(picture, f->output, "fit.png", why) ||
         !path_join(file, f->output, "fit.f32", why) || !output_is_possible(picture, why) ||
@@ -153,8 +153,8 @@ static bool train(fitting *f, fault *why) {
     printf("training   %lld iterations in %.1f s, %s at threshold %d\n", (long long)f->iterations, seconds,
            distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold);
     if (tuned.tuned)
-        printf("tuning     %lld launches measured, cost %.1f ms%s\n", (long long)tuned.measured, tuned.cost,
-               tuned.known ? "" : ": too few iterations to choose");
+        printf("tuning     %lld launches measured, cost %.1f ms%s\n", (long long)tuned.by.measured,
+               tuned.by.cost, tuned.by.known ? "" : ": too few iterations to choose");
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", image_psnr(row[TARGET], row[START], NULL),
            image_psnr(row[TARGET], row[RESULT], NULL));

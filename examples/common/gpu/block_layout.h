@@ -5,22 +5,20 @@
 
 #include <stddef.h>
 
-typedef struct block_layout {
+struct block_layout {
     char *memory; // NULL: none
     size_t bytes; // of the arrays so far
-} block_layout;
+};
 
 // The next array; NULL without memory. Each begins at a multiple of 256 bytes.
-static inline void *layout_add(block_layout *layout, size_t bytes) {
+inline void *layout_add(block_layout *layout, size_t bytes) {
     void *const at = layout->memory ? layout->memory + layout->bytes : NULL;
     layout->bytes += (bytes + 255) / 256 * 256;
     return at;
 }
 
-#ifdef __cplusplus
 // *array becomes the next array, of `count` values.
 template <typename T>
 void layout_add(block_layout *layout, size_t count, T **array) {
     *array = static_cast<T *>(layout_add(layout, count * sizeof(T)));
 }
-#endif

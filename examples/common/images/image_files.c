@@ -109,16 +109,11 @@ static bool decode_png(decoding *d) {
     return ok;
 }
 
-static png_image png_header(int width, int height, png_uint_32 format) {
+static png_image png_header(const image *picture) {
     return (png_image){.version = PNG_IMAGE_VERSION,
-                       .width = (png_uint_32)width,
-                       .height = (png_uint_32)height,
-                       .format = format};
-}
-
-static png_image png_header_of(const image *picture) {
-    return png_header(picture->width, picture->height,
-                      picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB);
+                       .width = (png_uint_32)picture->width,
+                       .height = (png_uint_32)picture->height,
+                       .format = picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB};
 }
 
 // Rows follow each other without a gap.
@@ -134,7 +129,7 @@ static bool write_png(const char *path, png_image header, const void *pixels, fa
 }
 
 bool image_write_png(const char *path, const image *picture, fault *why) {
-    return write_png(path, png_header_of(picture), picture->pixels, why);
+    return write_png(path, png_header(picture), picture->pixels, why);
 }
 
 bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
@@ -167,13 +162,15 @@ bool plane_write_png(const char *path, const plane *p, fault *why) {
         const float value = 65535 * p->values[i] + 0.5f;
         values[i] = value >= 65535 ? 65535 : value > 0 ? (uint16_t)value : 0;
     }
-    const bool written = write_png(path, png_header(p->width, p->height, PNG_FORMAT_LINEAR_Y), values, why);
+    png_image header = png_header(&(image){.width = p->width, .height = p->height});
+    header.format = PNG_FORMAT_LINEAR_Y;
+    const bool written = write_png(path, header, values, why);
     free(values);
     return written;
 }
 
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why) {
-    png_image header = png_header_of(picture);
+    png_image header = png_header(picture);
     png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(header);
     *bytes = malloc(room);
     if (!*bytes) return fail(why, "no memory for a PNG of %d x %d pixels", picture->width, picture->height);

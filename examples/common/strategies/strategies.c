@@ -58,17 +58,13 @@ candidate_list candidates_of(const offered_strategy *offered, distwar_strategy w
 candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
                                 size_t threshold_count) {
     const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, threshold_count);
-    candidate_list out = candidate_alone((distwar_policy){DISTWAR_TREE, 0});
+    candidate_list out = {.count = 1, .rows = {{DISTWAR_TREE, 0}}};
     for (int i = 0; i < all.count; i++) {
         const distwar_policy p = all.rows[i];
         const bool first = p.strategy == DISTWAR_TREE && p.balance_threshold == 0;
         if (!first && p.strategy != DISTWAR_FIXED && p.strategy != DISTWAR_CUB) out.rows[out.count++] = p;
     }
     return out;
-}
-
-candidate_list candidate_alone(distwar_policy policy) {
-    return (candidate_list){.count = 1, .rows = {policy}};
 }
 
 // ---- the tuner
@@ -104,13 +100,7 @@ void strategy_tuner_end(strategy_tuner *tuner, double work) {
 strategy_report strategy_tuner_report(const strategy_tuner *tuner) {
     if (!tuner->tunes) return (strategy_report){.policy = tuner->policy};
     const tune_launch best = tune_best(&tuner->t);
-    return (strategy_report){.policy = policy_of(&best),
-                             .tuned = true,
-                             .known = tuner->t.known,
-                             .measured = tuner->t.measured,
-                             .examinations = tuner->t.examinations,
-                             .changes = tuner->t.changes,
-                             .cost = tuner->t.cost};
+    return (strategy_report){policy_of(&best), true, tuner->t};
 }
 
 void strategy_tuner_close(strategy_tuner *tuner) {

@@ -72,8 +72,6 @@ candidate_list candidates_of(const offered_strategy *offered, distwar_strategy w
 // a rival. tree at threshold 0 comes first: it is in use until more is known.
 candidate_list tuner_candidates(const offered_strategy *offered, const int *thresholds,
                                 size_t threshold_count);
-// The one candidate.
-candidate_list candidate_alone(distwar_policy policy);
 
 // ---- the tuner
 
@@ -89,12 +87,8 @@ typedef struct strategy_tuner {
 // What tuning has found so far.
 typedef struct strategy_report {
     distwar_policy policy; // the best known
-    bool tuned;            // false: the policy was given, and the members below are 0
-    bool known;            // the first exploration has ended
-    int64_t measured;      // launches
-    int64_t examinations;  // races after the first exploration
-    int64_t changes;       // of the best
-    double cost;           // milliseconds, see tuner.cost in tune.h
+    bool tuned;            // false: the policy was given, and all members of `by` are 0
+    tuner by;
 } strategy_report;
 
 // candidates: 1..TUNE_MAX_CANDIDATES, all different. The first is in use until more is known. With one

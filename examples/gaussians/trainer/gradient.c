@@ -206,7 +206,7 @@ void frame_gradient_open(trainer *t) {
     const candidate_list candidates =
         settings->tune && t->way->frames
             ? tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
-            : candidate_alone(settings->policy);
+            : (candidate_list){.count = 1, .rows = {settings->policy}};
     strategy_tuner_open(&t->tuner, &candidates);
     // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
     // by the lists of all views of a launch, and one bound serves all.

@@ -51,8 +51,7 @@ TEST(Candidates, AreStrategiesAtThresholds) {
 // One candidate is not tuned. Of several the first is in use at first, and stays so on the CPU.
 TEST(StrategyTuner, BeginsWithTheFirstCandidate) {
     const int thresholds[] = {0, 8};
-    const candidate_list lists[] = {candidate_alone({DISTWAR_SERIAL, 12}),
-                                    tuner_candidates(offered, thresholds, 2)};
+    const candidate_list lists[] = {{1, {{DISTWAR_SERIAL, 12}}}, tuner_candidates(offered, thresholds, 2)};
     for (const candidate_list &list : lists) {
         const distwar_policy first = list.rows[0];
         const auto tuner = std::make_unique<strategy_tuner>();

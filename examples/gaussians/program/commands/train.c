@@ -153,7 +153,7 @@ static void print_gains(const training_state *state) {
 }
 
 static void print_tuning(const training_report *report) {
-    const strategy_report *tuned = &report->strategy;
+    const tuner *tuned = &report->strategy.by;
     const double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
     printf(
         "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "

@@ -217,7 +217,7 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     json_put_integer(&json, "iteration", report->iterations);
     json_put_number(&json, "seconds", report->seconds);
     json_put_integer(&json, "gaussians", training_state_count(state));
-    if (report->strategy.tuned) json_put_number(&json, "tuning_ms", report->strategy.cost);
+    if (report->strategy.tuned) json_put_number(&json, "tuning_ms", report->strategy.by.cost);
     run_log_end_line(log, &json);
     return true;
 }
