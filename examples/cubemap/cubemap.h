@@ -53,12 +53,12 @@ enum { CUBEMAP_MAX_SIZE = 2048 }; // texels, the side of a face
 
 // One camera's view, from the texels to the picture and back.
 typedef struct cubemap_frame {
+    mesh surface; // a copy on the device
     // From the caller. Between views camera and `sample` may change, but not the picture's size:
     pinhole_camera camera; // width * height < 2^30
     int size;              // texels, the side of a face: a power of two up to CUBEMAP_MAX_SIZE
     float background;      // colour without a mesh, in all channels
     // Memory of cubemap_frame_open, but for `sample`, which is the caller's:
-    mesh surface;          // a copy on the device
     int levels, texels;    // levels: down to faces of one texel; texels: of all levels
     float *corner;         // [triangles][3][3]: vertices, camera
     float *sample;         // [height][width][4]: unit mirror direction in world space, and level of detail;

@@ -54,11 +54,11 @@ typedef struct sphere_view {
 
 // One camera's view, from the parameters to the picture and back.
 typedef struct sphere_frame {
+    sphere_set set; // a copy on the device; its values may change
     // From the caller. Between views all may change but the picture's size and blend.kept:
     pinhole_camera camera; // 1..8192 pixels both ways
     sphere_blend blend;
     // Memory of sphere_frame_open:
-    sphere_set set;        // a copy on the device; its values may change
     sphere_view *views;    // [count]
     int *list;             // [kept][height][width]: the spheres of a pixel, closest first
     int *list_length;      // [height][width]
