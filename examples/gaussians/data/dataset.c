@@ -402,10 +402,8 @@ static bool is_asked(const dataset_view *view, depth_maps_of of) {
 static bool mark_unknown(plane *map, fault *why) {
     size_t known = 0;
     for (size_t i = 0; i < plane_size(map); i++) {
-        if (isfinite(map->values[i]))
-            known++;
-        else
-            map->values[i] = NAN;
+        known += isfinite(map->values[i]) != 0;
+        if (!isfinite(map->values[i])) map->values[i] = NAN;
     }
     return known > 0 || fail(why, "none of its values is finite");
 }

@@ -64,14 +64,9 @@ void lens_model_list(char text[160]) {
             used += (size_t)snprintf(text + used, 160 - used, "%s%s", used ? ", " : "", lens_models[i].name);
 }
 
-// Finite as a float too: gs_camera has floats.
-static bool is_float(double value) {
-    return isfinite((float)value);
-}
-
-// The focal length must be a normal float, so that it stays above 0 when the picture is downscaled.
+// Finite as a float, as all numbers here: gs_camera has floats. The focal length must be a normal float, so that it stays above 0 when the picture is downscaled.
 static bool focal_is_possible(double focal, double angle, bool may_be_open) {
-    if (focal != 0) return is_float(focal) && (float)focal >= FLT_MIN;
+    if (focal != 0) return isfinite((float)focal) && (float)focal >= FLT_MIN;
     return angle != 0 ? angle > 0 && angle < acos(-1) : may_be_open;
 }
 
@@ -108,11 +103,12 @@ bool lens_check(const lens *optics, fault *why) {
                     "focal lengths %g, %g and angles of view %g, %g; a focal length must be finite and above "
                     "0, an angle between 0 and pi",
                     optics->fx, optics->fy, optics->angle_x, optics->angle_y);
-    if (!(isnan(optics->cx) || is_float(optics->cx)) || !(isnan(optics->cy) || is_float(optics->cy)))
+    if (!(isnan(optics->cx) || isfinite((float)optics->cx)) ||
+        !(isnan(optics->cy) || isfinite((float)optics->cy)))
         return fail(why, "the principal point %g, %g; it must be finite", optics->cx, optics->cy);
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];
-        if (parameter->distortion && !is_float(*lens_value(optics, parameter)))
+        if (parameter->distortion && !isfinite((float)*lens_value(optics, parameter)))
             return fail(why, "the distortion %s = %g; it must be finite", parameter->name,
                         *lens_value(optics, parameter));
     }

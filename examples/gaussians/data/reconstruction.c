@@ -136,8 +136,6 @@ static const char *suffix_of(const char *name) {
     return dot ? dot : name + strlen(name);
 }
 
-static const char *const mask_suffixes[] = {".png", ".PNG", NULL};
-
 bool file_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]) {
     const int lengths[2] = {(int)strlen(name), (int)(suffix_of(name) - name)};
     fault ignored;
@@ -263,6 +261,7 @@ static bool sort_views(reconstruction *r, const char *folder, fault *why) {
 
 // Masks that no frame names lie in masks/.
 static bool find_masks(reconstruction *r, const char *folder, fault *why) {
+    static const char *const suffixes[] = {".png", ".PNG", NULL};
     char masks[PATH_ROOM], path[PATH_ROOM];
     tally without = {0};
     bool any = false;
@@ -276,7 +275,7 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
             free(view->mask_path);
             view->mask_path = NULL;
         }
-        if (!view->mask_path && look && file_find(masks, view->name, mask_suffixes, path)) {
+        if (!view->mask_path && look && file_find(masks, view->name, suffixes, path)) {
             view->mask_path = strdup(path + strlen(folder) + 1);
             if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
         }

@@ -94,25 +94,23 @@ void scene_sh_basis(const double r[3], double out[SCENE_SH_COEFFICIENTS]) {
 
 // ---- moves
 
-enum { COEFFICIENTS = SCENE_SH_COEFFICIENTS };
-
 // A turned function is f'(d) = f(R^T d). Its coefficients are turn[j][k] times those of f, turn[j][k] the integral over
 // the sphere of Y_j(d) Y_k(R^T d): they are orthonormal. The products are polynomials of degree 6, for which four
 // latitudes of Gauss and Legendre with eight longitudes are exact.
-static void turn_of(const double rotation[9], double turn[COEFFICIENTS][COEFFICIENTS]) {
+static void turn_of(const double rotation[9], double turn[SCENE_SH_COEFFICIENTS][SCENE_SH_COEFFICIENTS]) {
     const double node[2] = {0.3399810435848563, 0.8611363115940526};
     const double weight[2] = {0.6521451548625461, 0.3478548451374538};
-    memset(turn, 0, COEFFICIENTS * sizeof *turn);
+    memset(turn, 0, SCENE_SH_COEFFICIENTS * sizeof *turn);
     for (int point = 0; point < 4 * 8; point++) {
         const double z = point & 1 ? -node[point >> 1 & 1] : node[point >> 1 & 1];
         const double part = weight[point >> 1 & 1] * acos(-1) / 4, angle = (point >> 2) * acos(-1) / 4;
         const double d[3] = {sqrt(1 - z * z) * cos(angle), sqrt(1 - z * z) * sin(angle), z};
-        double back[3] = {0}, of_d[COEFFICIENTS], of_back[COEFFICIENTS];
+        double back[3] = {0}, of_d[SCENE_SH_COEFFICIENTS], of_back[SCENE_SH_COEFFICIENTS];
         for (int k = 0; k < 9; k++) back[k % 3] += rotation[k] * d[k / 3];
         scene_sh_basis(d, of_d);
         scene_sh_basis(back, of_back);
-        for (int j = 0; j < COEFFICIENTS; j++)
-            for (int k = 0; k < COEFFICIENTS; k++) turn[j][k] += part * of_d[j] * of_back[k];
+        for (int j = 0; j < SCENE_SH_COEFFICIENTS; j++)
+            for (int k = 0; k < SCENE_SH_COEFFICIENTS; k++) turn[j][k] += part * of_d[j] * of_back[k];
     }
 }
 
@@ -165,7 +163,7 @@ static void product(const double a[4], const float b[4], float q[4]) {
 }
 
 void gaussians_move(gs_gaussians *g, const similarity *by) {
-    double turn[COEFFICIENTS][COEFFICIENTS], q[4];
+    double turn[SCENE_SH_COEFFICIENTS][SCENE_SH_COEFFICIENTS], q[4];
     turn_of(by->rotation, turn);
     quaternion_of_rotation(by->rotation, q);
     const double grown = log(by->scale);
@@ -180,7 +178,7 @@ void gaussians_move(gs_gaussians *g, const similarity *by) {
             g->log_scale[3 * i + k] = (float)(g->log_scale[3 * i + k] + grown);
         }
         product(q, g->quaternion + 4 * i, g->quaternion + 4 * i);
-        float turned[COEFFICIENTS * GS_CHANNELS];
+        float turned[SCENE_SH_COEFFICIENTS * GS_CHANNELS];
         for (int j = 1; j < count; j++) {
             const int degree = j < 4 ? 1 : j < 9 ? 2 : 3;
             for (int c = 0; c < GS_CHANNELS; c++) {

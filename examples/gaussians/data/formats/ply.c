@@ -101,12 +101,6 @@ static bool next_line(input_file *file, fault *why) {
            input_file_read(file, &past, 1, "the PLY header", why); // says that it ends
 }
 
-static const ply_type *type_of(const char *name) {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, name) == 0 || strcmp(types[i].other_name, name) == 0) return &types[i];
-    return NULL;
-}
-
 // NULL: the element has no such property.
 static const ply_property *ply_find(const ply_header *h, const ply_element *e, const char *name) {
     for (int p = e->first; p < e->end; p++)
@@ -131,7 +125,9 @@ static bool read_element(ply_header *h, char *const word[3], fault *why) {
 static bool read_property(ply_header *h, char *const word[3], int words, fault *why) {
     ply_element *const e = &h->element[h->elements - 1];
     if (strcmp(word[1], "list") == 0) return e->has_list = true;
-    const ply_type *const type = type_of(word[1]);
+    const ply_type *type = NULL;
+    for (const ply_type *t = types; t < types + sizeof types / sizeof *types; t++)
+        if (strcmp(t->name, word[1]) == 0 || strcmp(t->other_name, word[1]) == 0) type = t;
     if (words != 3) return fail_at(why, &h->end, "malformed property");
     if (!type) return fail_at(why, &h->end, "a property of type '%.40s': not a PLY number type", word[1]);
     if (h->properties == PLY_PROPERTIES)

@@ -17,10 +17,6 @@ static const scene_format *const formats[] = {
 
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-static bool is_written(const scene_format *format) {
-    return format->put || format->write;
-}
-
 // NULL, and why, if no format has the suffix of the path, or none that is written.
 static const scene_format *format_of(const char *path, bool write, fault *why) {
     const scene_format *best = NULL;
@@ -31,10 +27,10 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
         if (length > suffix && strcasecmp(path + length - suffix, formats[i]->suffix) == 0 &&
             (!best || suffix > strlen(best->suffix)))
             best = formats[i];
-        if (!write || is_written(formats[i]))
+        if (!write || formats[i]->put || formats[i]->write)
             snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", formats[i]->suffix);
     }
-    if (best && (!write || is_written(best))) return best;
+    if (best && (!write || best->put || best->write)) return best;
     if (best)
         fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
     else

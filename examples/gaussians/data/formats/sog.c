@@ -14,12 +14,8 @@
 #include <webp/encode.h>
 
 enum { VERSION = 2, AXES = 3, PALETTE_COLUMNS = 64, MOST_PALETTE = 65536 };
-enum { CODES = 256, MOST_HARMONICS = GS_CHANNELS * ((GS_MAX_SH_DEGREE + 1) * (GS_MAX_SH_DEGREE + 1) - 1) };
+enum { CODES = 256, MOST_HARMONICS = GS_CHANNELS * (SCENE_SH_COEFFICIENTS - 1) };
 enum { MODES = 252 }; // the alpha of a rotation is this and the index of the component left out: w, x, y, z
-
-static inline int rest_of(int degree) { // coefficients after the first
-    return coefficients(degree) - 1;
-}
 
 // The pictures of a file: meta.NAME.files[index], and the names that are written.
 enum { LOW, HIGH, QUATS, SCALES, SH0, PALETTE, LABELS, PICTURES };
@@ -105,7 +101,7 @@ static bool read_picture(sog_file *s, int p, int64_t gaussians, int rest) {
 
 static bool unpack(const sog_file *s, int64_t i, gs_gaussians *g) {
     const sog_codes *const c = &s->codes;
-    const int rest = rest_of(g->sh_degree);
+    const int rest = coefficients(g->sh_degree) - 1;
     float *const sh = g->sh + i * GS_CHANNELS * (rest + 1);
     const uint8_t *p[PICTURES];
     double parts[3];
@@ -165,7 +161,7 @@ static bool read_scene(sog_file *s, gs_gaussians *out) {
         (shn && !read_numbers(s, "shN", "codebook", CODES, c->harmonics)))
         return false;
     for (int p = 0; p < (shn ? PICTURES : PALETTE); p++)
-        if (!read_picture(s, p, out->count, rest_of((int)bands))) return false;
+        if (!read_picture(s, p, out->count, coefficients((int)bands) - 1)) return false;
     for (int64_t i = 0; i < out->count; i++)
         if (!unpack(s, i, out)) return false;
     return true;
@@ -310,11 +306,6 @@ static double log_place(double x) {
     return copysign(log1p(fabs(x)), x);
 }
 
-static int compare_places(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int compare_floats(const void *a, const void *b) {
     const float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
@@ -343,7 +334,7 @@ static void find_order(sog_plan *s) {
             for (int bit = 0; bit < 10; bit++) s->order[i] |= (cell >> bit & 1) << (32 + 3 * bit + k);
         }
     }
-    qsort(s->order, (size_t)g->count, sizeof *s->order, compare_places);
+    qsort(s->order, (size_t)g->count, sizeof *s->order, compare_ids); // 62 bits, so none is negative
 }
 
 static bool put_picture(sog_plan *s, int p, int width, int height) {
@@ -403,7 +394,7 @@ static void find_codebook(sog_plan *s, const float *values, int64_t count, float
 // pictures. Alpha has a rotation's index, in sh0 the opacity.
 static void fill(const sog_plan *s, int p, int64_t i, uint8_t *rgba) {
     const gs_gaussians *const g = s->scene;
-    const float *const sh = g->sh + i * GS_CHANNELS * (rest_of(g->sh_degree) + 1);
+    const float *const sh = g->sh + i * GS_CHANNELS * coefficients(g->sh_degree);
     double unit[4], three[3];
     quaternion_unit(g->quaternion + 4 * i, unit);
     const int largest = quaternion_to_three(unit, three);
@@ -421,7 +412,7 @@ static void fill(const sog_plan *s, int p, int64_t i, uint8_t *rgba) {
 
 // Pixels after the last are 0.
 static bool put_pictures(sog_plan *s) {
-    const int rest = rest_of(s->scene->sh_degree);
+    const int rest = coefficients(s->scene->sh_degree) - 1;
     const int rows = (int)((s->codes.entries + PALETTE_COLUMNS - 1) / PALETTE_COLUMNS);
     for (int p = 0; p < (s->codes.entries > 0 ? PICTURES : PALETTE); p++) {
         const int columns = p == PALETTE ? PALETTE_COLUMNS * rest : s->width;
@@ -522,7 +513,7 @@ static bool sog_write(const output_file *file, const gs_gaussians *scene, int va
     sog_plan s = {.path = file->path, .scene = scene, .why = why, .zip = {.stream = file->stream}};
     clusters *const c = &s.clusters;
     // The palette's size: as many entries as a quarter of the Gaussians, a few of which share each.
-    const size_t count = (size_t)scene->count, rest = (size_t)rest_of(scene->sh_degree),
+    const size_t count = (size_t)scene->count, rest = (size_t)coefficients(scene->sh_degree) - 1,
                  quarter = count < 4 * PALETTE_COLUMNS ? count : count / 4,
                  entries = quarter < MOST_PALETTE ? quarter : MOST_PALETTE,
                  harmonics = entries * rest * GS_CHANNELS;
