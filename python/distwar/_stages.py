@@ -177,10 +177,10 @@ class Plan:
         return run
 
     def forward(self, index, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
-        """Projects and blends. index: of the device, None: a CPU. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an address
-        or None; background: three numbers or None. allocate(bytes) returns a block and its address. capturing: nothing may
-        wait, the image is NaN if the lists have no room. wait(): after each stage; clip(): after the projection. Returns the
-        block that the lists lie in, its address, and a gs_view, for backward()."""
+        """Projects and blends. index: of the device, None: a CPU. image: the addresses of splats [C, N, 12], planar colours,
+        depths or None; alphas: an address or None; background: three numbers or None. allocate(bytes) returns a block and
+        its address. capturing: nothing may wait, the image is NaN if the lists have no room. wait(): after each stage;
+        clip(): after the projection. Returns the block that the lists lie in, its address, and a gs_view, for backward()."""
         lib, (splats, color, depths), view = self.lib, image, self.view(cameras, scene, image[0])
         depth = color + self.depth_at if self.depth_at else depths or 0
         key = index, self.shape.cameras, self.shape.settings[:2]
