@@ -136,7 +136,7 @@ class Sums(unittest.TestCase):
             for s in (0, 2, 3):
                 rows = source[int(offsets[s]):int(offsets[s + 1])].double()
                 self.close(found[s], theirs(rows, 0), 1e-5, how)
-            self.assertEqual(set(found[1].tolist()), {0})
+            self.assertFalse(found[1].any())
         with self.assertRaisesRegex(IndexError, "out of range"):
             distwar.segment_reduce(source, offsets - 1)
             distwar.check_indices()
@@ -179,8 +179,8 @@ class Sums(unittest.TestCase):
                 (TypeError, "source is a ndarray", "index_add", out, index, source.cpu().numpy()),
                 (TypeError, "out is a list", "index_add", out.tolist(), index, source),
                 (ValueError, "reduce is 'median'", "scatter_reduce", out, index, source, "median"),
-                (ValueError, "torch.Tensor.scatter_reduce and index_reduce_", "scatter_reduce", out, index, source, "amax"),
-                (ValueError, "torch.Tensor.scatter_reduce and index_reduce_", "segment_reduce", source, index, "prod"),
+                (ValueError, "index_reduce_", "scatter_reduce", out, index, source, "amax"),
+                (ValueError, "index_reduce_", "segment_reduce", source, index, "prod"),
                 (ValueError, "source has the shape", "scatter_reduce", out, index[1:], source, "sum"),
                 (ValueError, "grad has the shape", "embedding_backward", source, index[1:], 8),
                 (ValueError, "num_weights is -1", "embedding_backward", source, index, -1),

@@ -130,7 +130,7 @@ class Operator(unittest.TestCase):
             for _ in range(40):
                 s["scales"] *= 1.07
                 grown = render(s)
-                capacities += [capacities[0] for capacities, *_ in _stages._settled.values()]
+                capacities += [last[0][0] for last in _stages._settled.values()]
             allocated = [torch.cuda.memory_stats()["num_device_alloc"] if DEVICE == "cuda" else 0]
             for _ in range(10):
                 same = render(s)

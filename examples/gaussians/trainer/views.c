@@ -10,7 +10,7 @@
 
 // Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
 // cudaMalloc changes what each of them sees, one after the other: half a second for bonsai's 246 pictures on four H100s.
-static void *allocate_from_pool(size_t bytes) {
+static void *from_pool(size_t bytes) {
     void *memory;
     if (cudaMallocAsync(&memory, bytes, NULL) == cudaSuccess) return memory;
     cudaGetLastError(); // a device without a pool, or without memory, which is told below
@@ -20,7 +20,7 @@ static void *allocate_from_pool(size_t bytes) {
 // A copy on the device; NULL of NULL.
 static void *uploaded(const void *host, size_t bytes) {
     if (!host) return NULL;
-    void *const copy = allocate_from_pool(bytes);
+    void *const copy = from_pool(bytes);
     device_upload(copy, host, bytes);
     return copy;
 }
@@ -82,7 +82,7 @@ static void *shrunk(const gs_camera *camera, const void *whole, int factor, gs_s
                     size_t bytes) {
     if (!whole) return NULL;
     gs_shrinking by = {camera->width, camera->height, factor, form, .channels = channels, .count = 1};
-    by.from[0] = whole, by.small = allocate_from_pool(bytes);
+    by.from[0] = whole, by.small = from_pool(bytes);
     GS_CHECK(gs_shrink(&by, NULL));
     return by.small;
 }
