@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE // fopencookie
 #include "output_file.h"
-#include "gpu/growing.h"
+#include "files/growing.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

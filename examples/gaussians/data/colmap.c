@@ -2,7 +2,7 @@
 // COLMAP's models, binary or text. Layout: github.com/colmap/colmap, doc/format.rst; binary numbers are little-endian,
 // without padding.
 #include "reconstruction.h"
-#include "gpu/growing.h"
+#include "files/growing.h"
 #include "files/input_file.h"
 #include "scene.h"
 #include <ctype.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Collects what readers list, and applies the rules that are the same for all of them.
 #include "reconstruction.h"
-#include "gpu/growing.h"
+#include "files/growing.h"
 #include "gpu/vector.h"
 #include "lenses.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "demo/demo_scene.h"
-#include "gpu/growing.h"
+#include "files/growing.h"
 #include "gpu/vector.h"
 #include "random.h"
 #include "scene.h"

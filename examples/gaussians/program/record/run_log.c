@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
 #include "device.h"
-#include "gpu/growing.h"
+#include "files/growing.h"
 #include "record/signals.h"
 #include <errno.h>
 #include <fcntl.h>
