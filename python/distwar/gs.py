@@ -216,11 +216,11 @@ class Library:
                                        if self.backend == "cuda" else None))
 
     def context(self, stream):
-        """The Context of this thread for a stream."""
-        contexts = self._contexts.of
-        if stream not in contexts:
-            contexts[stream] = Context(self, stream, self.new)
-        return contexts[stream]
+        """The Context of this thread for a stream of the current device: the default streams of all devices are 0."""
+        contexts, key = self._contexts.of, (stream, self.arrays.cuda.current_device() if self.backend == "cuda" else None)
+        if key not in contexts:
+            contexts[key] = Context(self, stream, self.new)
+        return contexts[key]
 
     def new(self, size):
         """Memory for a Context: what holds it, and its address."""
