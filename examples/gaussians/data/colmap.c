@@ -396,9 +396,7 @@ static void consider(found_model *best, const char *folder, bool children) {
         free(entries[i]);
     }
     free(entries);
-    if (strlen(folder) >= PATH_ROOM ||
-        !(is_file_in(folder, "cameras.bin") || is_file_in(folder, "cameras.txt")))
-        return;
+    if (!is_file_in(folder, "cameras.bin") && !is_file_in(folder, "cameras.txt")) return;
     // A single model is not opened to count its images: it is read anyway, and then says what is wrong.
     if (best->models++ == 1) best->images = image_count(best->folder);
     const uint64_t images = best->models > 1 ? image_count(folder) : 0;

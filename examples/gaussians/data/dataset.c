@@ -368,10 +368,8 @@ static void say_remarks(dataset *data, const char *folder) {
         for (size_t i = 0; i < data->view_count; i++)
             if (data->views[i].picture.pixels && data->views[i].remarks >> bit & 1)
                 tally_add(&with, data->views[i].name);
-        if (bit == TRANSPARENT)
-            data->is_object = with.count == data->view_count;
-        else
-            tally_say(&with, folder, data->view_count, lines[bit]);
+        if (bit != TRANSPARENT) tally_say(&with, folder, data->view_count, lines[bit]);
+        data->is_object = bit == TRANSPARENT && with.count == data->view_count;
     }
 }
 
@@ -418,15 +416,13 @@ static bool load_map(loading *work, size_t i, fault *why) {
         return fail(why, "%s: has no depth map of the picture %s, a PNG or PFM named after it or its stem",
                     work->folder, view->name);
     if (!plane_read(path, map, why)) return false;
-    bool done = map->width == view->optics.width && map->height == view->optics.height;
-    if (!done)
+    float *kept = NULL;
+    if (map->width != view->optics.width || map->height != view->optics.height)
         fail(why, "the depth map has %d x %d values, its picture %d x %d", map->width, map->height,
              view->optics.width, view->optics.height);
-    done = done && mark_unknown(map, why) && resample(view, work->options->downscale, &p, why) &&
-           mark_unknown(map, why);
-    float *const kept =
-        done ? picture_store_keep(&work->data->store, map->values, plane_size(map) * sizeof(float), why)
-             : NULL;
+    else if (mark_unknown(map, why) && resample(view, work->options->downscale, &p, why) &&
+             mark_unknown(map, why))
+        kept = picture_store_keep(&work->data->store, map->values, plane_size(map) * sizeof *kept, why);
     if (kept) {
         picture_store_free(&work->data->store, view->depth);
         view->depth = kept;

@@ -103,8 +103,7 @@ bool lens_check(const lens *optics, fault *why) {
                     "focal lengths %g, %g and angles of view %g, %g; a focal length must be finite and above "
                     "0, an angle between 0 and pi",
                     optics->fx, optics->fy, optics->angle_x, optics->angle_y);
-    if (!(isnan(optics->cx) || isfinite((float)optics->cx)) ||
-        !(isnan(optics->cy) || isfinite((float)optics->cy)))
+    if (isinf((float)optics->cx) || isinf((float)optics->cy))
         return fail(why, "the principal point %g, %g; it must be finite", optics->cx, optics->cy);
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];

@@ -220,28 +220,21 @@ static bool read_points(const json_place *place, const char *folder, reconstruct
     return ply_read_points(path, out, place->why) || refuse(place, "ply_file_path", "%s", place->why->text);
 }
 
-static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,
-                          reconstruction *out, fault *why) {
-    json_place place = {path, "", document, why};
-    lens common = {.cx = NAN, .cy = NAN};
-    if (!read_lens(&place, &common) || !read_points(&place, folder, out)) return false;
-    const json_t *const frames = json_object_get(document, "frames");
-    if (!json_is_array(frames)) return refuse(&place, "frames", "must be an array");
-    for (size_t i = 0; i < json_array_size(frames); i++) {
-        place.object = json_array_get(frames, i);
-        snprintf(place.field, sizeof place.field, "frames[%zu].", i);
-        if (!read_frame(&place, i, &common, document, held_out, out)) return false;
-    }
-    return true;
-}
-
 static bool read_file(const char *folder, const char *name, bool held_out, reconstruction *out, fault *why) {
     char path[PATH_ROOM];
     if (!path_join(path, folder, name, why)) return false;
     if (!held_out) strcpy(out->file, path);
-    json_t *document = json_read(path, why);
-    if (!document) return false;
-    const bool read = read_document(path, folder, document, held_out, out, why);
+    json_t *const document = json_read(path, why);
+    const json_t *const frames = json_object_get(document, "frames");
+    json_place place = {path, "", document, why};
+    lens common = {.cx = NAN, .cy = NAN};
+    bool read = document && read_lens(&place, &common) && read_points(&place, folder, out) &&
+                (json_is_array(frames) || refuse(&place, "frames", "must be an array"));
+    for (size_t i = 0; read && i < json_array_size(frames); i++) {
+        place.object = json_array_get(frames, i);
+        snprintf(place.field, sizeof place.field, "frames[%zu].", i);
+        read = read_frame(&place, i, &common, document, held_out, out);
+    }
     json_decref(document);
     return read;
 }

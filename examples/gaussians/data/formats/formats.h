@@ -13,10 +13,10 @@ C_LINKAGE_BEGIN
 // A format reads a whole file, and writes it in pieces or as a whole, or not at all.
 typedef struct scene_format {
     const char *suffix; // with its dot; the longest that a name ends with counts
-    // A file that begins with one of the marks, or of whose first bytes claims() is true, is of the format, whatever its
-    // suffix; of several formats the last in the list counts. Without any the suffix decides.
+    // A file that begins with one of the marks, and has `line` in the text that it begins with, is of the format, whatever
+    // its suffix; of several formats the last in the list counts. Without marks the suffix decides.
     const char *marks[2];
-    bool (*claims)(const char *head, size_t bytes);
+    const char *line; // NULL: any
     // *out is empty, and the caller closes it after a failure. Values may come back that are not finite.
     bool (*read)(input_file *file, gs_gaussians *out, fault *why);
     // In pieces: the header, for which count, sh_degree and antialias of `shape` are read, then all Gaussians. Write
@@ -76,7 +76,7 @@ uint8_t opacity_byte(const gs_gaussians *g, int64_t i);
 // The "smallest three": a unit quaternion without its component of largest magnitude, whose sign is made positive. The
 // three others, in their order, are within +-sqrt(1/2). Returns the index of the largest.
 int quaternion_to_three(const double q[4], double three[3]);
-void quaternion_from_three(int largest, const double three[3], double q[4]);
+void quaternion_from_three(int largest, const double three[3], float q[4]);
 // The same of a Gaussian, from parts 0..1 of that range.
 void quaternion_from_parts(int largest, const double part[3], float q[4]);
 

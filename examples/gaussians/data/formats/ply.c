@@ -489,13 +489,6 @@ static bool read_packed_rows(input_file *file, const packed *l, float *chunks, g
     return true;
 }
 
-static bool compressed_ply_claims(const char *head, size_t bytes) {
-    static const char mark[] = "\nelement chunk ";
-    for (size_t at = 0; bytes >= 3 && memcmp(head, "ply", 3) == 0 && at + sizeof mark <= bytes; at++)
-        if (memcmp(head + at, mark, sizeof mark - 1) == 0) return true;
-    return false;
-}
-
 static bool compressed_ply_read(input_file *file, gs_gaussians *out, fault *why) {
     packed l;
     if (!read_packed(file, &l, why)) return false;
@@ -509,7 +502,7 @@ static bool compressed_ply_read(input_file *file, gs_gaussians *out, fault *why)
 }
 
 const scene_format compressed_ply_format = {
-    .suffix = ".compressed.ply", .claims = compressed_ply_claims, .read = compressed_ply_read};
+    .suffix = ".compressed.ply", .marks = {"ply"}, .line = "\nelement chunk ", .read = compressed_ply_read};
 
 // ---- writing
 

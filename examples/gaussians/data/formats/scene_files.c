@@ -64,30 +64,21 @@ static bool check_finite(const gs_gaussians *g, int64_t before, const char *path
     return true;
 }
 
-// Reads by the file's first bytes. *of: opened, at its beginning.
-static bool read_open(input_file *of, const scene_format *by_suffix, gs_gaussians *out, fault *why) {
-    char head[4096];
-    const size_t bytes = fread(head, 1, sizeof head, of->stream);
-    const scene_format *format = by_suffix;
-    if (!input_file_check(of, "its first bytes", why)) return false;
-    for (int i = 0; i < FORMATS; i++) {
-        bool is_this = formats[i]->claims && formats[i]->claims(head, bytes);
-        for (int m = 0; m < 2 && formats[i]->marks[m]; m++) {
-            const size_t n = strlen(formats[i]->marks[m]);
-            is_this |= bytes >= n && memcmp(head, formats[i]->marks[m], n) == 0;
-        }
-        if (is_this) format = formats[i];
-    }
-    if (fseeko(of->stream, 0, SEEK_SET) != 0) return fail(why, "%s: cannot seek to byte 0", of->path);
-    return format->read(of, out, why);
-}
-
 bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why) {
     *out = (gs_gaussians){0};
     input_file file;
-    const scene_format *const format = format_of(path, false, why);
+    char head[4097]; // the file's first bytes
+    const scene_format *format = format_of(path, false, why);
     if (!format || !input_file_open(&file, path, why)) return false;
-    bool done = read_open(&file, format, out, why);
+    head[fread(head, 1, sizeof head - 1, file.stream)] = '\0';
+    for (int i = 0; i < FORMATS; i++)
+        for (int m = 0; m < 2 && formats[i]->marks[m]; m++)
+            if (strncmp(head, formats[i]->marks[m], strlen(formats[i]->marks[m])) == 0 &&
+                (!formats[i]->line || strstr(head, formats[i]->line)))
+                format = formats[i];
+    bool done = input_file_check(&file, "its first bytes", why) &&
+                (fseeko(file.stream, 0, SEEK_SET) == 0 || fail(why, "%s: cannot seek to byte 0", path)) &&
+                format->read(&file, out, why);
     if (done && values != SCENE_ANY) {
         give_limits(out);
         done = check_finite(out, 0, path, "", why);
@@ -237,19 +228,17 @@ int quaternion_to_three(const double q[4], double three[3]) {
     return largest;
 }
 
-void quaternion_from_three(int largest, const double three[3], double q[4]) {
+void quaternion_from_three(int largest, const double three[3], float q[4]) {
     double rest = 1;
-    for (int k = 0, next = 0; k < 4; k++) {
-        if (k == largest) continue;
-        q[k] = three[next++];
-        rest -= q[k] * q[k];
+    for (int k = 0; k < 3; k++) {
+        rest -= three[k] * three[k];
+        q[k < largest ? k : k + 1] = (float)three[k];
     }
-    q[largest] = sqrt(fmax(rest, 0));
+    q[largest] = (float)sqrt(fmax(rest, 0));
 }
 
 void quaternion_from_parts(int largest, const double part[3], float q[4]) {
-    double three[3], all[4];
+    double three[3];
     for (int k = 0; k < 3; k++) three[k] = (part[k] - 0.5) * sqrt(2);
-    quaternion_from_three(largest, three, all);
-    for (int k = 0; k < 4; k++) q[k] = (float)all[k];
+    quaternion_from_three(largest, three, q);
 }

@@ -65,7 +65,7 @@ static uInt least_of(uint64_t bytes) {
 // ---- reading
 
 // A Gaussian's, to x, y, z, w.
-static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
+static void read_rotation(const uint8_t *r, uint32_t version, float q[4]) {
     double three[3];
     uint32_t word;
     if (version < 3) {
@@ -85,7 +85,7 @@ static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out
     const int kept = coefficients(out->sh_degree), in_file = coefficients(h->degree) - 1;
     out->antialias = h->flags & ANTIALIASED;
     for (int64_t i = 0; i < out->count; i++) {
-        double q[4];
+        float q[4];
         for (int k = 0; k < 3; k++) {
             const int64_t at = 3 * i + k;
             int32_t bits = 0; // a fixed point at the upper end
@@ -97,7 +97,7 @@ static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out
         }
         out->opacity_logit[i] = byte_logit(from->part[ALPHAS][i]);
         read_rotation(from->part[ROTATIONS] + (uint64_t)i * from->each[ROTATIONS], h->version, q);
-        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)(k < 2 ? q[(k + 3) % 4] : -q[k - 1]);
+        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = k < 2 ? q[(k + 3) % 4] : -q[k - 1];
         const uint8_t *const sh = from->part[HARMONICS] + i * in_file * 3;
         for (int k = 0; k < 3 * (kept - 1); k++)
             out->sh[i * kept * 3 + 3 + k] = (float)(sign_of_harmonic[k / 3] * (sh[k] - 128) / 128.0);
@@ -137,8 +137,8 @@ static bool inflate_parts(z_stream *z, const uint8_t *end, const spz_header *h, 
     size_t got;
     if (!inflate_some(z, end, parts->part[0], (size_t)parts->total, &got) || got < parts->total) return false;
     do {
-        if (!inflate_some(z, end, rest, sizeof rest, &got)) return false;
-        if (got > 0 && !(h->flags & EXTENDED)) return false; // only extensions may follow
+        if (!inflate_some(z, end, rest, sizeof rest, &got) || (got > 0 && !(h->flags & EXTENDED)))
+            return false; // only extensions may follow
     } while (got == sizeof rest);
     return z->next_in == end;
 }
