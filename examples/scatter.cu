@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The smallest program, in one file: every pixel adds nine values to the record of its primitive.
 //     nvcc -std=c++17 -arch=sm_75 -Iinclude examples/scatter.cu -o scatter && ./scatter
+#include <algorithm>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,28 +35,24 @@ __global__ void backward(const int *primitive_of, int pixels, float *gradient) {
 
 int main() {
     const int pixels = 10000, primitives = 7;
-    std::vector<int> primitive_of(pixels);
-    std::vector<float> expected(12 * primitives), gradient(12 * primitives);
+    std::vector<float> expected(12 * primitives);
+    int *primitive_of;
+    float *gradient;
+    check(cudaMallocManaged(&primitive_of, pixels * sizeof(int)), "cudaMallocManaged");
+    check(cudaMallocManaged(&gradient, expected.size() * sizeof(float)), "cudaMallocManaged");
+    check(cudaMemset(gradient, 0, expected.size() * sizeof(float)), "cudaMemset");
     for (int pixel = 0; pixel < pixels; ++pixel) {
         float value[9];
         gradient_of(pixel, value);
         primitive_of[pixel] = pixel / 100 % primitives;
         for (int k = 0; k < 9; ++k) expected[12 * primitive_of[pixel] + k] += value[k];
     }
-    int *device_primitive_of;
-    float *device_gradient;
-    check(cudaMalloc(&device_primitive_of, pixels * sizeof(int)), "cudaMalloc");
-    check(cudaMalloc(&device_gradient, gradient.size() * sizeof(float)), "cudaMalloc");
-    check(cudaMemcpy(device_primitive_of, primitive_of.data(), pixels * sizeof(int), cudaMemcpyHostToDevice),
-          "copy");
-    check(cudaMemset(device_gradient, 0, gradient.size() * sizeof(float)), "cudaMemset");
-    backward<<<(pixels + 255) / 256, 256>>>(device_primitive_of, pixels, device_gradient);
+    backward<<<(pixels + 255) / 256, 256>>>(primitive_of, pixels, gradient);
     check(cudaGetLastError(), "backward");
-    check(
-        cudaMemcpy(gradient.data(), device_gradient, gradient.size() * sizeof(float), cudaMemcpyDeviceToHost),
-        "copy");
-    check(cudaFree(device_primitive_of), "cudaFree");
-    check(cudaFree(device_gradient), "cudaFree");
-    printf("%s\n", gradient == expected ? "the sums are right" : "WRONG");
-    return gradient == expected ? EXIT_SUCCESS : EXIT_FAILURE;
+    check(cudaDeviceSynchronize(), "backward");
+    const bool right = std::equal(expected.begin(), expected.end(), gradient);
+    check(cudaFree(primitive_of), "cudaFree");
+    check(cudaFree(gradient), "cudaFree");
+    printf("%s\n", right ? "the sums are right" : "WRONG");
+    return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }
