@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "json_writer.h"
 #include "output_file.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -99,7 +98,5 @@ bool json_save(const char *path, void (*describe)(json_writer *json, const void 
     describe(&json, subject);
     json_end(&json, '}');
     putc('\n', json.stream);
-    if (to_file) return output_file_commit(&file, why);
-    return (fflush(stdout) == 0 && !ferror(stdout)) ||
-           fail(why, "cannot write to standard output: %s", strerror(errno));
+    return !to_file || output_file_commit(&file, why);
 }

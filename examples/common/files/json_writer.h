@@ -27,7 +27,8 @@ void json_put_boolean(json_writer *json, const char *key, bool value);
 void json_put_numbers(json_writer *json, const char *key, const double *values, size_t count);
 void json_put_floats(json_writer *json, const char *key, const float *values, size_t count);
 
-// Writes an object to a file, completely or not at all; path "-": to stdout. describe(json, subject) puts its members.
+// Writes an object to a file, completely or not at all; path "-": to stdout, whose errors program_run tells.
+// describe(json, subject) puts its members.
 bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
                const void *subject, fault *why);
 

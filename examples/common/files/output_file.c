@@ -15,32 +15,24 @@
 
 // ---- exit() removes the temporary files that threads are writing: a failure of the device ends the program anywhere
 
-typedef struct temporary {
-    struct temporary *next;
-    char path[];
-} temporary;
-
 static pthread_mutex_t creation = PTHREAD_MUTEX_INITIALIZER;
-static temporary *temporaries;
+static output_file *open_files;
 static bool removes; // remove_temporaries is registered
-static pid_t owner;  // a process that was forked has none of them
+static pid_t owner;  // a process that was forked has none of the files
 
 static void remove_temporaries(void) {
     if (owner != getpid()) return;
     pthread_mutex_lock(&creation); // for good: no thread creates another
-    for (const temporary *t = temporaries; t; t = t->next) unlink(t->path);
+    for (const output_file *file = open_files; file; file = file->next) unlink(file->temporary_path);
 }
 
 static void forget(output_file *file) {
     pthread_mutex_lock(&creation);
-    for (temporary **t = &temporaries; *t; t = &(*t)->next) {
-        temporary *const gone = *t;
-        if (gone->path != file->temporary_path) continue;
-        *t = gone->next;
-        free(gone);
-        break;
-    }
+    output_file **at = &open_files;
+    while (*at && *at != file) at = &(*at)->next;
+    if (*at) *at = file->next;
     pthread_mutex_unlock(&creation);
+    free(file->temporary_path);
     free(file->path);
     *file = (output_file){0};
 }
@@ -74,32 +66,26 @@ static void take_rights(int descriptor, const char *replaced) {
 // with threads cannot read without changing it.
 static int create_temporary(output_file *file, mode_t mode) {
     const size_t room = strlen(file->path) + 48;
-    temporary *const made = malloc(sizeof *made + room);
-    if (!made) return -1;
+    char *const path = file->temporary_path = malloc(room);
+    if (!path) return -1;
     pthread_mutex_lock(&creation);
     if (owner != getpid()) {
-        temporaries = NULL;
-        owner = getpid();
+        open_files = NULL, owner = getpid();
         if (!removes) removes = atexit(remove_temporaries) == 0;
     }
     int descriptor = -1;
     for (int n = 0; descriptor < 0 && n < 10000; n++) {
-        snprintf(made->path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
-        descriptor = open(made->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        snprintf(path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
+        descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST) break;
         // Before the lock another process may have found the file, and may have removed it.
         if (descriptor < 0 ||
-            ((lock(descriptor) || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, made->path)))
+            ((lock(descriptor) || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, path)))
             continue;
         close(descriptor);
         descriptor = -1;
     }
-    if (descriptor >= 0) {
-        made->next = temporaries, temporaries = made;
-        file->temporary_path = made->path;
-    } else {
-        free(made);
-    }
+    if (descriptor >= 0) file->next = open_files, open_files = file;
     pthread_mutex_unlock(&creation);
     return descriptor;
 }
@@ -224,14 +210,14 @@ static int forget_memory(void *cookie) {
 
 FILE *memory_stream_open(char **text, size_t *size) {
     memory *const to = malloc(sizeof *to);
-    FILE *stream = NULL;
     *size = 0;
     *text = calloc(1, 1);
     if (to && *text) {
         *to = (memory){text, size, 1};
-        stream = fopencookie(to, "w", (cookie_io_functions_t){.write = append_bytes, .close = forget_memory});
+        FILE *const stream =
+            fopencookie(to, "w", (cookie_io_functions_t){.write = append_bytes, .close = forget_memory});
+        if (stream) return stream;
     }
-    if (stream) return stream;
     free(to);
     free(*text);
     *text = NULL;

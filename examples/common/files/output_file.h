@@ -8,10 +8,11 @@
 
 C_LINKAGE_BEGIN
 
+// Stays where it is while it is open.
 typedef struct output_file {
     FILE *stream; // write here; output_file_commit checks for errors
-    char *path;
-    char *temporary_path;
+    char *path, *temporary_path;
+    struct output_file *next; // of the process's open ones
 } output_file;
 
 bool output_file_open(output_file *file, const char *path, fault *why);
