@@ -4,6 +4,7 @@
 #include "image.h"
 #include "files/input_file.h"
 #include "files/output_file.h"
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <png.h>
@@ -304,49 +305,34 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "floats are copied as a little-endian file has them");
 
 static bool decode_pfm(decoding *d) {
-    enum { MAGIC, WIDTH, HEIGHT, SCALE, WORDS };
     input_file *const file = &d->file;
-    plane *const out = d->map;
-    fault *const why = d->why;
-    char word[32], *after, space;
-    int size[WORDS] = {0};
-    double scale = 1;
-    int64_t end = 0; // of the words before
-    for (int i = MAGIC, length; i < WORDS; i++, end += length) {
-        const int64_t at = end + 1; // behind one white space
-        if (fscanf(file->stream, "%31s%n", word, &length) != 1)
-            break; // the file ends: there is no white space to be read
-        if (i == MAGIC && strcmp(word, "Pf") != 0)
-            return fail(why, "%s: a PFM of colours (%s); it must be gray (Pf)", file->path, word);
-        if (strlen(word) == sizeof word - 1)
-            return fail(why, "%s: at byte %" PRId64 ": not a PFM header", file->path, at);
-        if (i == SCALE) {
-            scale = strtod(word, &after);
-            if (*after != '\0' || !(scale < 0 || scale > 0))
-                return fail(why, "%s: at byte %" PRId64 ": scale '%s': must be a number other than 0",
-                            file->path, at, word);
-        } else if (i != MAGIC) {
-            const long side = strtol(word, &after, 10);
-            if (*after != '\0' || side < 1 || side > IMAGE_MAX_SIZE)
-                return fail(why, "%s: at byte %" PRId64 ": %s '%s': must be a whole number, 1..%d",
-                            file->path, at, i == WIDTH ? "width" : "height", word, IMAGE_MAX_SIZE);
-            size[i] = (int)side;
-        }
-    }
+    const plane *const out = d->map;
+    int width, height;
+    double scale;
+    char behind[3]; // each number; a number of more digits than IMAGE_MAX_SIZE has one of them there
+    const int read = fscanf(file->stream, "%*2c%5d%c%5d%c%lf%c", &width, &behind[0], &height, &behind[1],
+                            &scale, &behind[2]);
     file->offset = (uint64_t)ftello(file->stream);
-    if (!input_file_read(file, &space, 1, "the PFM header", why)) return false;
-    const int width = size[WIDTH], height = size[HEIGHT];
+    if (read < 6 && (feof(file->stream) || ferror(file->stream)))
+        return input_file_read(file, behind, 1, "the PFM header", d->why);
+    if (read < 6 || !isspace((unsigned char)behind[0]) || !isspace((unsigned char)behind[1]) ||
+        !(scale < 0 || scale > 0))
+        return fail(d->why,
+                    "%s: before byte %" PRIu64
+                    ": not a PFM header, which is Pf, whole width and height, and a "
+                    "scale other than 0",
+                    file->path, file->offset);
     const uint64_t bytes = (uint64_t)width * (uint64_t)height * sizeof(float),
                    rest = file->size - file->offset;
+    if (!open_picture(d, width, height, 1, bytes, 1)) return false;
     if (rest != bytes)
-        return fail(why,
+        return fail(d->why,
                     "%s: truncated or damaged: %d x %d values announced, which take %" PRIu64
                     " bytes; %" PRIu64 " follow byte %" PRIu64,
                     file->path, width, height, bytes, rest, file->offset);
-    if (!open_picture(d, width, height, 1, bytes, 1)) return false;
     for (int y = height - 1; y >= 0; y--)
         if (!input_file_read(file, out->values + (size_t)y * (size_t)width, (size_t)width * sizeof(float),
-                             "PFM values", why))
+                             "PFM values", d->why))
             return false;
     for (size_t i = 0; scale > 0 && i < plane_size(out); i++) { // big-endian
         uint32_t bits;
@@ -368,7 +354,7 @@ bool plane_write_pfm(const char *path, const plane *p, fault *why) {
 
 // ---- any format
 
-// Reads a file with the decoder that its first bytes ask for. What is open in *picture or *map on failure, the caller closes.
+// Reads a file with the decoder that its first bytes ask for, into the one that is not NULL and was {0}.
 static bool read_any(const char *path, image *picture, plane *map, fault *why) {
     decoding d = {.why = why, .picture = picture, .map = map};
     char first[8];
@@ -383,25 +369,25 @@ static bool read_any(const char *path, image *picture, plane *map, fault *why) {
             done = decode_png(&d);
         else if (picture && memcmp(first, "\xff\xd8\xff", 3) == 0)
             done = decode_jpeg(&d);
-        else if (map && (memcmp(first, "Pf", 2) == 0 || memcmp(first, "PF", 2) == 0))
+        else if (map && memcmp(first, "Pf", 2) == 0)
             done = decode_pfm(&d);
+        else if (map && memcmp(first, "PF", 2) == 0)
+            done = fail(why, "%s: a PFM of colours (PF); it must be gray (Pf)", path);
         else
             done = fail(why, "%s: neither PNG nor %s (by its first bytes)", path, map ? "PFM" : "JPEG");
     }
     input_file_close(&d.file);
+    if (!done && picture) image_close(picture);
+    if (!done && map) plane_close(map);
     return done;
 }
 
 bool image_read(const char *path, image *out, fault *why) {
     *out = (image){0};
-    if (read_any(path, out, NULL, why)) return true;
-    image_close(out);
-    return false;
+    return read_any(path, out, NULL, why);
 }
 
 bool plane_read(const char *path, plane *out, fault *why) {
     *out = (plane){0};
-    if (read_any(path, NULL, out, why)) return true;
-    plane_close(out);
-    return false;
+    return read_any(path, NULL, out, why);
 }
