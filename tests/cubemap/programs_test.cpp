@@ -119,8 +119,7 @@ TEST_P(FitProgram, BenchWritesJson) {
     for (int i = 0; i < all.count; i++) {
         json_t *const row = json_array_get(rows, size_t(i)), *const threshold =
                                                                  json_object_get(row, "threshold");
-        for (const char *key : {"mean_ms", "least_ms", "most_ms"})
-            EXPECT_GT(json_number_value(json_object_get(row, key)), 0) << key;
+        EXPECT_GT(json_number_value(json_object_get(row, "mean_ms")), 0);
         EXPECT_STREQ(json_string_value(json_object_get(row, "reduction")),
                      distwar_strategy_name(all.rows[i].strategy));
         EXPECT_EQ(json_is_null(threshold) ? 0 : json_integer_value(threshold), all.rows[i].balance_threshold);

@@ -169,15 +169,11 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, size_t count) {
+void bench_cost_add(bench_cost *all, int views, double *milliseconds, size_t count) {
     qsort(milliseconds, count, sizeof *milliseconds, by_size);
     const double median = (milliseconds[(count - 1) / 2] + milliseconds[count / 2]) / 2;
-    const double noise = median > 0 ? (milliseconds[count - 1] - milliseconds[0]) / median : 0;
-    double *const value = all->value;
-    value[COST_MEAN] += median / views;
-    value[COST_LEAST] = view == 0 ? median : fmin(value[COST_LEAST], median);
-    value[COST_MOST] = fmax(value[COST_MOST], median);
-    value[COST_NOISE] = fmax(value[COST_NOISE], noise);
+    all->milliseconds += median / views;
+    if (median > 0) all->noise = fmax(all->noise, (milliseconds[count - 1] - milliseconds[0]) / median);
 }
 
 // Times each candidate, and counts how many lanes of the adjoint's warps are active, and how many keys they hold.
@@ -198,7 +194,7 @@ static void measure(fitting *f) {
                 f->work->backward(f->measured.rows[row], NULL);
                 times[i] = gpu_timer_stop(&timer);
             }
-            bench_cost_add(&f->costs[row], view, (int)f->views, times, (size_t)f->runs);
+            bench_cost_add(&f->costs[row], (int)f->views, times, (size_t)f->runs);
         }
     }
     gpu_timer_close(&timer);
@@ -217,24 +213,21 @@ static double mean_of(const double counts[33]) {
     return sum / total;
 }
 
-static const char *const cost_keys[] = {"mean_ms", "least_ms", "most_ms", "noise"}; // COST_MEAN, ...
-
 static void print_costs(const fitting *f) {
     print_head(f, (int)f->views);
-    printf("commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n\n"
-           "Means over the views of the median run, and the views' least and most; noise is the largest\n"
-           "(slowest - fastest) / median over the runs of a view:\nstrategy threshold",
-           mean_of(f->active_lanes), mean_of(f->distinct_keys));
-    for (int k = 0; k < BENCH_COSTS; k++) printf(" %19s", cost_keys[k]);
+    printf(
+        "commits    of %.1f active lanes with %.1f different keys, in the mean of those with one\n\n"
+        "Means over the views of the median run; noise is the largest (slowest - fastest) / median over the\n"
+        "runs of a view:\nstrategy threshold    mean_ms      noise\n",
+        mean_of(f->active_lanes), mean_of(f->distinct_keys));
     for (int row = 0; row < f->measured.count; row++) {
         const distwar_policy policy = f->measured.rows[row];
         char at[12] = "-";
         if (offered_has_threshold(sum_strategies, policy.strategy))
             snprintf(at, sizeof at, "%d", policy.balance_threshold);
-        printf("\n%-8s %9s", distwar_strategy_name(policy.strategy), at);
-        for (int k = 0; k < BENCH_COSTS; k++) printf(" %19.4f", f->costs[row].value[k]);
+        printf("%-8s %9s %10.4f %10.4f\n", distwar_strategy_name(policy.strategy), at,
+               f->costs[row].milliseconds, f->costs[row].noise);
     }
-    printf("\n");
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -262,7 +255,8 @@ static void describe(json_writer *json, const void *subject) {
             json_put_integer(json, "threshold", policy.balance_threshold);
         else
             json_put_text(json, "threshold", NULL);
-        for (int k = 0; k < BENCH_COSTS; k++) json_put_number(json, cost_keys[k], f->costs[row].value[k]);
+        json_put_number(json, "mean_ms", f->costs[row].milliseconds);
+        json_put_number(json, "noise", f->costs[row].noise);
         json_end(json, '}');
     }
     json_end(json, ']');

@@ -33,15 +33,14 @@ void adam_groups_step(float *value, const float *gradient, float *moments, const
 
 // ---- bench
 
-// Times of a candidate in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
-// (slowest - fastest) / median of a view.
-enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE, BENCH_COSTS };
+// Times of a candidate.
 typedef struct bench_cost {
-    double value[BENCH_COSTS];
+    double milliseconds,
+        noise; // the mean of the views' medians; the largest (slowest - fastest) / median of a view
 } bench_cost;
 
-// Adds the runs of view `view` of `views`, whose times it sorts; count >= 1.
-void bench_cost_add(bench_cost *all, int view, int views, double *milliseconds, size_t count);
+// Adds the runs of one of `views`, whose times it sorts; count >= 1.
+void bench_cost_add(bench_cost *all, int views, double *milliseconds, size_t count);
 
 // ---- what is fitted
 
