@@ -73,26 +73,15 @@ static void become(const child_program *program, int output) {
     _exit(CANNOT_START);
 }
 
-static bool judge(const reading *r, int status, fault *why) {
-    const char *const *const argv = r->program->argv;
-    const char *const what = argv[1] && argv[1][0] != '-' ? argv[1] : "";
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (code == 0) return true;
-    if (is_stopped(r->program)) return fail(why, "%s is stopped by a signal", argv[0]);
-    if (code < 0)
-        return fail(why, "%s %s was killed by signal %d: %s", argv[0], what, WTERMSIG(status), r->last);
-    if (code == NOT_INSTALLED && !*r->last)
-        return fail(why, "%s is not installed: %s", argv[0], r->program->install);
-    return fail(why, "%s %s ended with code %d: %s", argv[0], what, code, r->last);
-}
-
 bool child_run(const child_program *program, fault *why) {
+    const char *const *const argv = program->argv, *const name = argv[0],
+                             *const what = argv[1] && argv[1][0] != '-' ? argv[1] : "";
     reading r = {.program = program};
     int output[2], status = 0;
-    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
+    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", name, strerror(errno));
     const pid_t child = fork();
     if (child == 0) become(program, output[1]);
-    if (child < 0) fail(why, "%s: cannot start: %s", program->argv[0], strerror(errno));
+    if (child < 0) fail(why, "%s: cannot start: %s", name, strerror(errno));
     close(output[1]);
     if (child > 0) {
         setpgid(child, child); // the first of both that comes to it does it
@@ -101,5 +90,11 @@ bool child_run(const child_program *program, fault *why) {
         }
     }
     close(output[0]);
-    return child > 0 && judge(&r, status, why);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (child < 0 || code == 0) return child > 0;
+    if (is_stopped(program)) return fail(why, "%s is stopped by a signal", name);
+    if (code < 0) return fail(why, "%s %s was killed by signal %d: %s", name, what, WTERMSIG(status), r.last);
+    if (code == NOT_INSTALLED && !*r.last)
+        return fail(why, "%s is not installed: %s", name, program->install);
+    return fail(why, "%s %s ended with code %d: %s", name, what, code, r.last);
 }

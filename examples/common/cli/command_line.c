@@ -119,7 +119,8 @@ static int option_usage(const option_spec *option, char *text, size_t room) {
                     placeholder[option->kind]);
 }
 
-static void option_note(const option_spec *option, char *text, size_t room) {
+// The help with the values and the default.
+static void option_help(const option_spec *option, char *text, size_t room) {
     char values[512] = "", number[32];
     const char *initial = option->kind == OPTION_FLAG ? NULL : option_text(option);
     if (is_number(option)) {
@@ -131,8 +132,10 @@ static void option_note(const option_spec *option, char *text, size_t room) {
     } else if (option->kind == OPTION_CHOICE) {
         list_choices(option, ", ", values, sizeof values);
     }
-    text[0] = '\0';
-    if (initial) snprintf(text, room, " (%s%sdefault %s)", values, *values ? "; " : "", initial);
+    if (initial)
+        snprintf(text, room, "%s (%s%sdefault %s)", option->help, values, *values ? "; " : "", initial);
+    else
+        snprintf(text, room, "%s", option->help);
 }
 
 // ---- help
@@ -187,8 +190,7 @@ static void print_help(const command_spec *command, bool all) {
         }
         if (o->group) printf("\n%s:\n", o->group);
         option_usage(o, usage, sizeof usage);
-        const int length = snprintf(text, sizeof text, "%s", o->help);
-        option_note(o, text + length, sizeof text - (size_t)length);
+        option_help(o, text, sizeof text);
         print_option(usage, text, width);
     }
     if (command->groups > 0) putchar('\n');
@@ -225,13 +227,12 @@ static void command_man(const command_spec *command) {
     print_troff(" ", command->arguments);
     print_troff("\"\n", command->summary);
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        char text[1024];
+        char text[2048];
         if (o->group) print_troff("\n.PP\n", o->group);
         option_usage(o, text, sizeof text);
         print_troff(o->group ? ":\n.TP\n.B " : "\n.TP\n.B ", text + strspn(text, " "));
-        print_troff("\n", o->help);
-        option_note(o, text, sizeof text);
-        print_troff("", text);
+        option_help(o, text, sizeof text);
+        print_troff("\n", text);
     }
     putchar('\n');
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// A progress line on stderr.
 #include "progress.h"
 #include <inttypes.h>
 #include <math.h>
@@ -24,22 +23,17 @@ bool progress_due(progress *bar) {
     return now - bar->started >= least && now - bar->started >= 1.25 * (bar->last_shown - bar->started);
 }
 
-// Steps per second, over the last seconds.
-static double rate_of(progress *bar, int64_t done) {
-    const double window = 5, elapsed = bar->last_shown - bar->since;
-    const double rate = elapsed > 0 ? (double)(done - bar->at) / elapsed : 0;
-    if (elapsed >= window) bar->since = bar->last_shown, bar->at = done;
-    return rate;
-}
-
 void progress_show(progress *bar, int64_t done, double loss) {
     const bool terminal = isatty(STDERR_FILENO);
     if (!terminal && !progress_due(bar)) return;
     bar->last_shown = seconds_now();
     bar->shown = terminal;
-    const double elapsed = bar->last_shown - bar->started;
     if (bar->since == 0) bar->since = bar->started, bar->at = bar->before;
-    const double rate = elapsed > 0 ? (double)(done - bar->before) / elapsed : 0, recent = rate_of(bar, done);
+    // Steps per second, of the whole run and over the last seconds.
+    const double window = 5, elapsed = bar->last_shown - bar->started, last = bar->last_shown - bar->since;
+    const double rate = elapsed > 0 ? (double)(done - bar->before) / elapsed : 0,
+                 recent = last > 0 ? (double)(done - bar->at) / last : 0;
+    if (last >= window) bar->since = bar->last_shown, bar->at = done;
     fprintf(stderr, "%s%.30s %" PRId64 "/%" PRId64, terminal ? "\r\033[K" : "", bar->title, done, bar->total);
     if (!isnan(loss)) fprintf(stderr, "  loss %.5f", loss);
     fprintf(stderr, "  %.1f/s", rate);

@@ -2,7 +2,7 @@
 #include "strategies.h"
 #include "device.h"
 #include <assert.h>
-#include <errno.h>
+#include <ctype.h>
 #include <stdlib.h>
 
 int offered_index(const offered_strategy *offered, distwar_strategy strategy) {
@@ -26,16 +26,13 @@ const char *const *strategy_names(const offered_strategy *offered, const char *l
 }
 
 bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why) {
-    const char *rest = text;
-    for (*count = 0; *count < MAX_THRESHOLDS;) {
-        char *end;
-        errno = 0;
-        long value = strtol(rest, &end, 10);
-        bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0;
-        if (!digits || value > MAX_THRESHOLD || (*end != ',' && *end != '\0')) break;
+    char *end;
+    *count = 0;
+    for (const char *rest = text; *count < MAX_THRESHOLDS; rest = end + 1) {
+        const long value = strtol(rest, &end, 10); // LONG_MAX is too large too
+        if (!isdigit((unsigned char)*rest) || value > MAX_THRESHOLD || (*end != ',' && *end != '\0')) break;
         out[(*count)++] = (int)value;
         if (*end == '\0') return true;
-        rest = end + 1;
     }
     return fail(why, "--thresholds needs numbers from 0 to %d with commas between them, at most %d, not '%s'",
                 MAX_THRESHOLD, MAX_THRESHOLDS, text);
