@@ -40,13 +40,13 @@ int main() {
     float *gradient;
     check(cudaMallocManaged(&primitive_of, pixels * sizeof(int)), "cudaMallocManaged");
     check(cudaMallocManaged(&gradient, expected.size() * sizeof(float)), "cudaMallocManaged");
-    check(cudaMemset(gradient, 0, expected.size() * sizeof(float)), "cudaMemset");
     for (int pixel = 0; pixel < pixels; ++pixel) {
         float value[9];
         gradient_of(pixel, value);
         primitive_of[pixel] = pixel / 100 % primitives;
         for (int k = 0; k < 9; ++k) expected[12 * primitive_of[pixel] + k] += value[k];
     }
+    check(cudaMemset(gradient, 0, expected.size() * sizeof(float)), "cudaMemset");
     backward<<<(pixels + 255) / 256, 256>>>(primitive_of, pixels, gradient);
     check(cudaGetLastError(), "backward");
     check(cudaDeviceSynchronize(), "backward");

@@ -314,7 +314,8 @@ static bool decode_pfm(decoding *d) {
                             &scale, &behind[2]);
     file->offset = (uint64_t)ftello(file->stream);
     if (read < 6 && (feof(file->stream) || ferror(file->stream)))
-        return input_file_read(file, behind, 1, "the PFM header", d->why);
+        return input_file_check(file, "the PFM header", d->why) &&
+               input_file_read(file, behind, 1, "the PFM header", d->why); // fails, as the file has ended
     if (read < 6 || !isspace((unsigned char)behind[0]) || !isspace((unsigned char)behind[1]) ||
         !(scale < 0 || scale > 0))
         return fail(d->why,
