@@ -5,28 +5,21 @@
 #include <cmath>
 #include <fnmatch.h>
 #include <map>
+#include <regex>
 
 namespace messages_test {
 
 // What several of them have.
 const std::string cameras_bin = "FOLDER/sparse/0/cameras.bin: ", images_bin = "FOLDER/sparse/0/images.bin: ",
-                  points_bin = "FOLDER/sparse/0/points3D.bin: ", of_header = "at line ...: ",
+                  points_bin = "FOLDER/sparse/0/points3D.bin: ",
                   far_focal = "; a focal length must be finite and above 0, an angle between 0 and pi",
                   lenses = "SIMPLE_PINHOLE, ... FISHEYE can: `colmap image_undistorter` makes PINHOLE of any";
 
 class Messages : public Data {
   public:
     using edit = std::function<void()>;
-    struct row {
-        edit make;
-        std::string message;
-    };
 
-    // What is written is on the disk before it is read, which takes its time: pictures are copied.
     void SetUp() override {
-        write_all();
-        for (const std::string name : {"a.png", "b.png"})
-            pictures[name] = read_bytes(folder / ("images/" + name));
         const std::string path = folder / "a.sog";
         scene_in_memory five;
         fill_randomly(&five, 5, 1, 1);
@@ -34,131 +27,19 @@ class Messages : public Data {
         ASSERT_TRUE(scene_write(path.c_str(), &five, &why)) << why.text;
         good_archive = files_of(read_bytes(path));
     }
-    void write_data() {
-        write_model();
-        for (const auto &[name, bytes] : pictures) write_bytes(folder / ("images/" + name), bytes);
-    }
 
-    // ---- what makes the input
-
-    // Puts the path, if it is given, before a message that does not have a whole path itself.
-    void add(const edit &make, const std::string &message, const std::string &path = "") {
-        const bool whole =
-            path.empty() || message.rfind("FOLDER", 0) == 0 || message.rfind("warning: ", 0) == 0;
-        rows.push_back({make, whole ? message : "FOLDER/" + path + ": " + message});
-    }
-    // A binary model, after an edit of its cameras, images and points.
-    void model(const edit &change, const std::string &message) {
-        add([=] { change(), write_data(); }, message);
-    }
-    // The same of camera 1, of image 'b.png' and of the point.
-    void camera(const std::function<void(ColmapCamera &)> &change, const std::string &message) {
-        model([=] { change(cameras[0]); }, cameras_bin + "at byte 8: camera 1 has " + message);
-    }
-    void pictured(const std::function<void(ColmapImage &)> &change, const std::string &message) {
-        model([=] { change(images[0]); }, images_bin + "at byte 8: image " + message);
-    }
-    void point(const std::function<void(ColmapPoint &)> &change, const std::string &message) {
-        model([=] { change(points[0]); }, points_bin + "at byte 8: point number 0 is at " + message);
-    }
-    // A model, then an edit of the folder.
-    void after(const edit &change, const std::string &message, const std::string &path = "") {
-        add([=] { write_data(), change(); }, message, path);
-    }
-    void file(const std::string &name, const std::string &bytes, const std::string &message) {
-        after([=] { write_bytes(folder / name, bytes); }, message);
-    }
-    // A file of the model with a number of 64 bits in place of another.
-    void count(const std::string &name, size_t at, uint64_t value, const std::string &message) {
-        after(
-            [=] {
-                std::string bytes = read_bytes(folder / name);
-                memcpy(&bytes[at], &value, sizeof value);
-                write_bytes(folder / name, bytes);
-            },
-            message);
-    }
-    // Other files in place of the model, one after another. The last is the message's.
-    void instead(const std::vector<std::pair<std::string, std::string>> &all, const std::string &message) {
-        after(
-            [=] {
-                gone("sparse");
-                for (const auto &[name, bytes] : all) write_bytes(folder / name, bytes);
-            },
-            message, all.back().first);
-    }
-    // A model of text, one file of which is replaced.
-    void text(const std::string &name, const std::string &bytes, const std::string &message) {
-        instead({{"sparse/cameras.txt", "2 PINHOLE 7 5 10 11 4 3\n"},
-                 {"sparse/images.txt", "1 1 0 0 0 0 0 0 2 a.png\n\n"},
-                 {"sparse/" + name + ".txt", bytes}},
-                message);
-    }
-    void json(const std::string &bytes, const std::string &message) {
-        instead({{"transforms.json", bytes}}, message);
-    }
-    // A good one with a text in place of another.
-    void json(const std::string &from, const std::string &to, const std::string &message) {
-        json(with(good, from, to), message);
-    }
-    // One whose second frame is another.
-    void second(const std::string &other, const std::string &message) {
-        json(replaced(good, frame("images/b.png"), other), message);
-    }
-    void pose(const std::string &matrix, const std::string &message) {
-        second(frame("images/b.png", matrix), "frames[1].transform_matrix" + message);
-    }
-    void fisheye(const std::string &lens, const std::string &message) {
-        json(document("'is_fisheye':true,'w':8,'h':6,'cx':4,'cy':3," + lens, {frame("images/b.png")}),
-             message);
-    }
-    // Points that the document names.
-    void cloud(const std::string &bytes, const std::string &message) {
-        instead({{"cloud.ply", bytes}, {"transforms.json", with(good, "{", "{'ply_file_path':'cloud.ply',")}},
-                "ply_file_path: FOLDER/cloud.ply: " + message);
-    }
-    // A picture of another size.
-    void sized(const std::string &name, int width, int height, const std::string &message) {
-        after([=] { write_ramp(name, width, height, 40); }, message);
-    }
-    static auto gray(int value) {
-        return [=](int, int) { return value; };
-    }
-    void depth(const edit &change, const std::string &message) {
-        const auto ramp = [](int x, int y) { return float(x + y); };
-        after([=] { write_depth("a.pfm", 7, 5, ramp), write_depth("b.pfm", 8, 6, ramp), change(); }, message);
-    }
-    // A file of a scene.
-    void scene(const std::string &name, const std::string &bytes, const std::string &message) {
-        add([=] { write_bytes(scene_file = folder / name, bytes); }, message, name);
-    }
-    void ply(const std::string &bytes, const std::string &message) { scene("a.ply", bytes, message); }
-    void compressed(const std::string &from, const std::string &to, const std::string &message) {
-        ply(replaced(compressed_file(true, 9), from, to), message);
-    }
-    void gltf(const std::string &from, const std::string &to, const std::string &message) {
-        scene("a.glb", glb({with(two_gaussians().json, from, to), two_gaussians().binary}), message);
-    }
-    // Its buffer with other bytes at a place.
-    void buffer(size_t at, const std::string &bytes, const std::string &message) {
-        gltf_model m = two_gaussians();
-        scene("a.glb", glb({m.json, m.binary.replace(at, bytes.size(), bytes)}), message);
-    }
-    void spz(const std::string &bytes, const std::string &message) { scene("a.spz", bytes, message); }
-    // A file of the archive with other bytes.
-    void archive(const std::string &name, const std::string &bytes, const std::string &message) {
-        files all = good_archive;
-        all[name] = bytes;
-        scene("a.sog", zip_of(all), message);
-    }
-    void meta(const std::string &from, const std::string &to, const std::string &message) {
-        archive("meta.json", with(good_archive["meta.json"], from, to), message);
-    }
-
-    // ---- how it is read
-
-    bool read(std::string *said) {
+    // A row of the table: what makes the input, and what is said. The path is put before a message without a whole one.
+    void row(const edit &make, std::string message, const std::string &path = "") {
+        const bool warns = message.rfind("warning: ", 0) == 0;
         bool done;
+        if (warns)
+            message = "dsplat: " + message.substr(9) + "\n";
+        else if (!path.empty() && message.rfind("FOLDER", 0) != 0)
+            message = "FOLDER/" + path + ": " + message;
+        for (size_t at; (at = message.find("FOLDER")) != message.npos;) message.replace(at, 6, folder.path);
+        std::filesystem::remove_all(folder.path);
+        cameras = cameras_of, images = images_of, points = points_of, scene_file = "", from_alpha = false;
+        make();
         testing::internal::CaptureStderr();
         if (scene_file.empty()) {
             dataset_options options = options_of(1);
@@ -167,14 +48,14 @@ class Messages : public Data {
             EXPECT_TRUE(done || (!got.views && !got.points)) << why.text;
             if (done && std::filesystem::exists(folder / "depth"))
                 done = depth_maps_load(&got, (folder / "depth").c_str(), &options, DEPTH_MAPS_ALL, &why);
+            dataset_close(&got);
         } else {
-            gs_gaussians scene;
+            scene_in_memory scene;
             done = scene_read(scene_file.c_str(), SCENE_FINITE, &scene, &why);
             EXPECT_TRUE(done || !scene.mean) << why.text;
-            scene_close(&scene);
         }
-        *said = testing::internal::GetCapturedStderr();
-        return done;
+        const std::string warning = testing::internal::GetCapturedStderr(), text = done ? warning : why.text;
+        EXPECT_TRUE(done == warns && is(text, message)) << "  " << message << "\nis\n  " << text;
     }
     // Whether the text is as the pattern has it.
     static bool is(const std::string &text, const std::string &pattern) {
@@ -186,40 +67,119 @@ class Messages : public Data {
         }
         return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
     }
+
+    // ---- what makes the input
+
+    // A binary model, after an edit of its cameras, images and points.
+    void model(const edit &change, const std::string &message) {
+        row([&] { change(), write_all(); }, message);
+    }
+    // The same of camera 1, of image 'b.png' and of the point.
+    void camera(const std::function<void(ColmapCamera &)> &change, const std::string &message) {
+        model([&] { change(cameras[0]); }, cameras_bin + "at byte 8: camera 1 has " + message);
+    }
+    void pictured(const std::function<void(ColmapImage &)> &change, const std::string &message) {
+        model([&] { change(images[0]); }, images_bin + "at byte 8: image " + message);
+    }
+    void point(const std::function<void(ColmapPoint &)> &change, const std::string &message) {
+        model([&] { change(points[0]); }, points_bin + "at byte 8: point number 0 is at " + message);
+    }
+    // A model, then an edit of the folder.
+    void after(const edit &change, const std::string &message, const std::string &path = "") {
+        row([&] { write_all(), change(); }, message, path);
+    }
+    // Other files in place of the model, one after another. The last is the message's.
+    void instead(const std::vector<std::pair<std::string, std::string>> &all, const std::string &message) {
+        after(
+            [&] {
+                gone("sparse");
+                for (const auto &[name, bytes] : all) write_bytes(folder / name, bytes);
+            },
+            message, all.back().first);
+    }
+    // Rows of a table, each for a function: FIRST | SECOND | MESSAGE. ~ ends a line; what is further right goes on.
+    void table(void (Messages::*add_row)(std::string, std::string, std::string), const std::string &rows_of) {
+        std::istringstream lines(std::regex_replace(rows_of, std::regex("\n {12} *"), " "));
+        std::smatch part;
+        for (std::string line; std::getline(lines, line);) {
+            std::replace(line.begin(), line.end(), '~', '\n');
+            if (std::regex_match(line, part, std::regex(" *([^|]*?) ?\\| ([^|]*?) ?\\| (.*)")))
+                (this->*add_row)(part[1], part[2], part[3]);
+            else
+                EXPECT_EQ(line.find_first_not_of(' '), line.npos) << line;
+        }
+    }
+    // A model of text, one file of which is replaced.
+    void text(std::string name, std::string bytes, std::string message) {
+        instead({{"sparse/cameras.txt", "2 PINHOLE 7 5 10 11 4 3\n"},
+                 {"sparse/images.txt", "1 1 0 0 0 0 0 0 2 a.png\n\n"},
+                 {"sparse/" + name + ".txt", bytes + "\n"}},
+                message);
+    }
+    void whole(const std::string &bytes, const std::string &message) {
+        instead({{"transforms.json", bytes}}, message);
+    }
+    // A good one with a text in place of another.
+    void json(std::string from, std::string to, std::string message) { whole(with(good, from, to), message); }
+    // One whose second frame is another, or has another pose.
+    void second(std::string other, std::string pose, std::string message) {
+        whole(
+            replaced(good, frame("images/b.png"), pose.empty() ? quoted(other) : frame(other, quoted(pose))),
+            message);
+    }
+    // Points that the document names.
+    void cloud(const std::string &bytes, const std::string &message) {
+        instead({{"cloud.ply", bytes}, {"transforms.json", with(good, "{", "{'ply_file_path':'cloud.ply',")}},
+                "ply_file_path: FOLDER/cloud.ply: " + message);
+    }
+    static auto gray(int value) {
+        return [=](int, int) { return value; };
+    }
+    void depth(const edit &change, const std::string &message) {
+        const auto ramp = [](int x, int y) { return float(x + y); };
+        after([&] { write_depth("a.pfm", 7, 5, ramp), write_depth("b.pfm", 8, 6, ramp), change(); }, message);
+    }
+    // A file of a scene.
+    void scene(const std::string &name, const std::string &bytes, const std::string &message) {
+        row([&] { write_bytes(scene_file = folder / name, bytes); }, message, name);
+    }
+    void ply(const std::string &bytes, const std::string &message) { scene("a.ply", bytes, message); }
+    // Good files with a text in place of another.
+    void header(std::string from, std::string to, std::string message) {
+        ply(replaced(ply_header("0", ply_needed), from, to), message);
+    }
+    void compressed(std::string from, std::string to, std::string message) {
+        ply(replaced(compressed_file(true, 9), from, to), message);
+    }
+    void gltf(std::string from, std::string to, std::string message) {
+        for (std::string *text : {&from, &to, &message})
+            *text = std::regex_replace(*text, std::regex("KHR(?!_)"), "KHR_gaussian_splatting");
+        message = std::regex_replace(message, std::regex("MISSING"),
+                                     "its accessor is missing, of another type, or beyond its buffer");
+        scene("a.glb", glb({with(two_gaussians().json, from, to), two_gaussians().binary}), message);
+    }
+    void spz(const std::string &bytes, const std::string &message) { scene("a.spz", bytes, message); }
+    // A file of the archive with other bytes.
+    void archive(const std::string &name, const std::string &bytes, const std::string &message) {
+        files all = good_archive;
+        all[name] = bytes;
+        scene("a.sog", zip_of(all), message);
+    }
+    void meta(std::string from, std::string to, std::string message) {
+        archive("meta.json", with(good_archive["meta.json"], from, to), message);
+    }
+
     void add_models();
-    void add_text();
     void add_transforms();
     void add_pictures();
     void add_scenes();
-    void add_spz();
-    void add_sog();
-    void check() {
-        const std::string mark = "warning: ";
-        const auto cameras_of = cameras;
-        const auto images_of = images;
-        const auto points_of = points;
-        for (const row &r : rows) {
-            std::filesystem::remove_all(folder.path);
-            dataset_close(&got);
-            cameras = cameras_of, images = images_of, points = points_of, scene_file = "";
-            r.make();
-            std::string expected = r.message, said;
-            for (size_t at; (at = expected.find("FOLDER")) != expected.npos;)
-                expected.replace(at, 6, folder.path);
-            const bool warns = expected.rfind(mark, 0) == 0, done = read(&said);
-            ASSERT_EQ(done, warns) << r.message << "\n" << (done ? said : why.text);
-            if (warns) expected = "dsplat: " + expected.substr(mark.size()) + "\n";
-            EXPECT_TRUE(is(done ? said : why.text, expected))
-                << "  " << expected << "\nis\n  " << (done ? said : why.text);
-            from_alpha = false;
-        }
-        dataset_close(&got);
-    }
+    void add_packed_scenes();
 
     const std::string good = document("'fl_x':10.5,'fl_y':11,'cx':4,'cy':3.5,'k1':0.1",
                                       {frame("images/a.png"), frame("images/b.png")});
-    std::map<std::string, std::string> pictures;
-    std::vector<row> rows;
+    const std::vector<ColmapCamera> cameras_of = cameras;
+    const std::vector<ColmapImage> images_of = images;
+    const std::vector<ColmapPoint> points_of = points;
     files good_archive;     // of a scene of five Gaussians
     std::string scene_file; // empty: the data in the folder are read
     bool from_alpha = false;
@@ -228,7 +188,7 @@ class Messages : public Data {
 void Messages::add_models() {
     // ---- where the data is
     after([&] { gone(""); }, "FOLDER: cannot open: No such file or directory");
-    add([&] { gone(""), write_bytes(folder.path, "x"); }, "FOLDER: not a folder");
+    row([&] { gone(""), write_bytes(folder.path, "x"); }, "FOLDER: not a folder");
     after([&] { gone("sparse"), gone("images"); },
           "FOLDER: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, sparse, "
           "colmap/sparse/0, distorted/sparse/0 or the folder itself) nor transforms_train.json nor "
@@ -245,9 +205,6 @@ void Messages::add_models() {
     model([&] { cameras = {}; }, cameras_bin + "holds no cameras");
     model([&] { images = {}; }, images_bin + "holds no images");
     after([&] { gone("sparse/0/images.bin"); }, images_bin + "cannot open: No such file or directory");
-    file("sparse/0/cameras.bin", "12345678", cameras_bin + "truncated or damaged: ... bytes follow byte 8");
-    file("sparse/0/images.bin", "123",
-         images_bin + "truncated at byte 3 while reading the number of records");
     after([&] { write_bytes(folder / "sparse/0/images.bin", model_file(images) + "xyz"); },
           images_bin + "3 bytes follow the last record, at byte 188");
     model([&] { cameras[1].id = 1; }, cameras_bin + "two cameras have the id 1");
@@ -304,96 +261,90 @@ void Messages::add_models() {
     for (const auto &c : counts)
         for (const uint64_t n : {uint64_t(1) << 16, uint64_t(1) << 32, (uint64_t(1) << 32) + 1,
                                  uint64_t(1) << 61, uint64_t(1) << 63, UINT64_MAX})
-            count("sparse/0/" + c.file, c.at, n,
-                  "FOLDER/sparse/0/" + c.file + ": truncated or damaged: " + std::to_string(n) + " " +
-                      c.what + " announced, but only ... bytes follow byte " + std::to_string(c.at + 8));
-}
+            after(
+                [&] {
+                    std::string bytes = read_bytes(folder / "sparse/0/" + c.file);
+                    memcpy(&bytes[c.at], &n, sizeof n);
+                    write_bytes(folder / "sparse/0/" + c.file, bytes);
+                },
+                "truncated or damaged: " + std::to_string(n) + " " + c.what +
+                    " announced, but only ... bytes follow byte " + std::to_string(c.at + 8),
+                "sparse/0/" + c.file);
 
-void Messages::add_text() {
     // ---- COLMAP, text; what binary models have too is refused by the same functions
-    text("cameras", "x PINHOLE 7 5 10 11 4 3\n",
-         "at line 1: expected a camera's id, not 'x PINHOLE 7 5 10 11 4 3'");
-    text("cameras", "# 1\n\n2 PINBALL 7 5 10 11 4 3\n",
-         "at line 3: camera 2 has model PINBALL, which cannot be read; ...");
-    text("cameras", "2 EUCM 7 5 10 11 4 3 0.5 1\n",
-         "at line 1: camera 2 has model 16 (EUCM), which cannot be read; only ...");
-    text("cameras", "2\n", "at line 1: expected the name of a camera model, not ''");
-    text("cameras", "2 PINHOLE -7 5 10 11 4 3\n",
-         "at line 1: expected a camera's image width, not '-7 5 10 11 4 3'");
-    text("cameras", "2 PINHOLE 7 5 10 11 4\n", "at line 1: expected a camera's parameter, not ''");
-    text("cameras", "2 PINHOLE 7 5 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'");
-    text("cameras", std::string("2 PIN\0HOLE 7 5 10 11 4 3\n", 25), "at line 1: holds a zero byte");
-    text("images", "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n",
-         "at line 2: 10 words for an image's 2D points, which have three words each");
-    text("points3D", "x 0 0 0 255 255 0 0\n", "at line 1: expected a point's id, not 'x 0 0 0 255 255 0 0'");
-    text("points3D", "1 0 0 0 255 256 0 0\n", "at line 1: expected a point's colour (0..255), not '256 0 0'");
-    text("points3D", "1 0 0 0 255 255 0\n", "at line 1: expected a point's error, not ''");
-    text("points3D", "7 0.5 -1 2 1 2 3 -1 101 2 100\n", "at line 1: expected a track's 2D point, not ''");
+    table(&Messages::text, R"(
+        cameras | x PINHOLE 7 5 10 11 4 3 | at line 1: expected a camera's id, not 'x PINHOLE 7 5 10 11 4 3'
+        cameras | # 1~~2 PINBALL 7 5 10 11 4 3 | at line 3: camera 2 has model PINBALL, which cannot be read; ...
+        cameras | 2 EUCM 7 5 10 11 4 3 0.5 1 | at line 1: camera 2 has model 16 (EUCM), which cannot be read; only ...
+        cameras | 2 | at line 1: expected the name of a camera model, not ''
+        cameras | 2 PINHOLE -7 5 10 11 4 3 | at line 1: expected a camera's image width, not '-7 5 10 11 4 3'
+        cameras | 2 PINHOLE 7 5 10 11 4 | at line 1: expected a camera's parameter, not ''
+        cameras | 2 PINHOLE 7 5 10 11 4 3 1 | at line 1: expected the end of the line, not '1'
+        images | 1 1 0 0 0 0 0 0 2 a.png~2 1 0 0 0 0 0 0 2 b.png~ | at line 2: 10 words for an image's 2D points, which
+            have three words each
+        points3D | x 0 0 0 255 255 0 0 | at line 1: expected a point's id, not 'x 0 0 0 255 255 0 0'
+        points3D | 1 0 0 0 255 256 0 0 | at line 1: expected a point's colour (0..255), not '256 0 0'
+        points3D | 1 0 0 0 255 255 0 | at line 1: expected a point's error, not ''
+        points3D | 7 0.5 -1 2 1 2 3 -1 101 2 100 | at line 1: expected a track's 2D point, not ''
+    )");
+    text("cameras", std::string("2 PIN\0HOLE 7 5 10 11 4 3", 24), "at line 1: holds a zero byte");
 }
 
 void Messages::add_transforms() {
-    const std::string not_turn = ": not a rotation: M^T M differs from 1 by up to ",
-                      tolerated = " (0.005 is tolerated), and its determinant is ";
     // ---- transforms.json
-    json("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file");
-    json("[]", "at byte 0: not an object");
-    json(good + "x", "at line 1, column ...: end of file expected near 'x'");
-    json("10.5", "NaN", "at line 1, column 11 (byte 11): invalid token near 'NaN'");
-    json("10.5", "1e999", "at line 1, column 13 (byte 13): real number overflow near '1e999'");
-    json("\"fl_y\"", "\n\"fl_x\"", "at line 2, column 6 (byte 20): duplicate object key near '\"fl_x\"'");
-    json("images/a", "\\u0000", "at line 1, column ...: \\u0000 is not allowed without ...");
-    json(std::string(100000, '['),
-         "at line 1, column 2049 (byte 2049): maximum parsing depth reached near '['");
-    json("{}", "frames: must be an array");
-    json("{\"frames\":[]}", "holds no images");
-    json("'fl_x':10.5,'fl_y':11,", "", "frames[0].fl_x: is missing, and so is camera_angle_x");
-    json("10.5", "'10'", "fl_x: must be a number");
-    json("10.5", "0", "fl_x: 0; must be above 0");
-    json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':0", "camera_angle_x: 0; ...");
-    json("10.5", "1e39",
-         "frames[0]: the camera has focal lengths 1e+39, 11 and angles of view 0, 0" + far_focal);
-    json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':3.2",
-         "frames[0]: the camera has focal lengths 0, 0 and angles of view 3.2, 0...");
-    json("'fl_x':10.5,'fl_y':11", "'camera_angle_x':1e-300",
-         "FOLDER/images/a.png: the camera has focal lengths 7e+300, 7e+300 and angles of view 1e-300, 0" +
-             far_focal);
-    json("0.1", "1e300", "frames[0]: the camera has the distortion k1 = 1e+300; it must be finite");
-    json("'k1'", "'w':0,'k1'", "w: 0; must be a whole ... 1..16384");
-    json("'k1'", "'k6':0.1,'k1'", "k6: 0.1; this distortion cannot be read, so it must be 0");
-    json("'k1'", "'is_fisheye':true,'p1':0.01,'k1'", "p1: 0.01; this distortion ...");
-    json("'k1'", "'camera_model':'EUCM','k1'", "camera_model: the lens 'EUCM' cannot be read");
-    fisheye("'camera_angle_x':1",
-            "frames[0]: the camera has a fisheye without a focal length; an angle of view is not enough");
-    fisheye(
-        "'fl_x':3,'k1':-0.5",
-        "frames[0]: the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a "
-        "fisheye's picture folds over 46.8 degrees off the axis; it must grow up to the picture's corners "
-        "or to 85 degrees");
-    second("7", "frames[1]: must be an object");
-    second(frame("m\\\\..\\\\..\\\\a"),
+    whole("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file");
+    whole("[]", "at byte 0: not an object");
+    whole(std::string(100000, '['),
+          "at line 1, column 2049 (byte 2049): maximum parsing depth reached near '['");
+    whole("{}", "frames: must be an array");
+    whole("{\"frames\":[]}", "holds no images");
+    table(&Messages::json, R"(
+        10.5 | NaN | at line 1, column 11 (byte 11): invalid token near 'NaN'
+        10.5 | 1e999 | at line 1, column 13 (byte 13): real number overflow near '1e999'
+        'fl_y' | ~'fl_x' | at line 2, column 6 (byte 20): duplicate object key near '"fl_x"'
+        images/a | \u0000 | at line 1, column ...: \u0000 is not allowed without ...
+        'fl_x':10.5,'fl_y':11, | | frames[0].fl_x: is missing, and so is camera_angle_x
+        10.5 | '10' | fl_x: must be a number
+        10.5 | 0 | fl_x: 0; must be above 0
+        'fl_x':10.5,'fl_y':11 | 'camera_angle_x':0 | camera_angle_x: 0; ...
+        10.5 | 1e39 | frames[0]: the camera has focal lengths 1e+39, 11 and angles of view 0, 0; ...
+        'fl_x':10.5,'fl_y':11 | 'camera_angle_x':3.2 | frames[0]: the camera has focal ... angles of view 3.2, 0...
+        'fl_x':10.5,'fl_y':11 | 'camera_angle_x':1e-300 | FOLDER/images/a.png: the camera has focal lengths 7e+300, ...
+        0.1 | 1e300 | frames[0]: the camera has the distortion k1 = 1e+300; it must be finite
+        'k1' | 'w':0,'k1' | w: 0; must be a whole number, 1..16384
+        'k1' | 'k6':0.1,'k1' | k6: 0.1; this distortion cannot be read, so it must be 0
+        'k1' | 'is_fisheye':true,'p1':0.01,'k1' | p1: 0.01; this distortion ...
+        'k1' | 'camera_model':'EUCM','k1' | camera_model: the lens 'EUCM' cannot be read
+        'fl_x':10.5,'fl_y':11 | 'is_fisheye':true,'camera_angle_x':1 | frames[0]: the camera has a fisheye without
+            a focal length; an angle of view is not enough
+        10.5,'fl_y':11,'cx':4,'cy':3.5,'k1':0.1 | 3,'cx':4,'cy':3,'w':8,'h':6,'k1':-0.5,'is_fisheye':true | frames[0]:
+            the camera has the distortion k1, k2, k3, k4 = -0.5, 0, 0, 0, by which a fisheye's picture folds over 46.8
+            degrees off the axis; it must grow up to the picture's corners or to 85 degrees
+        { | {'ply_file_path':'/etc/passwd', | ply_file_path: '/etc/passwd' is empty or leaves the folder
+        { | {'ply_file_path':'./none.ply', | ply_file_path: FOLDER/none.ply: cannot open: No such file or directory
+    )");
+    table(&Messages::second, R"(
+        7 | | frames[1]: must be an object
+        {} | | frames[1].file_path: is missing
+        {'file_path':7} | | frames[1].file_path: must be a string
+        {'file_path':''} | | frames[1].file_path: '' is empty or leaves the folder
+        {'file_path':'b','mask_path':'m/../../a'} | | frames[1].mask_path: 'm/../../a' is empty or leaves the folder
+        {'file_path':'b'} | | frames[1].transform_matrix: must be an array of 4 rows
+        b | [[1,0,0,0],[0,1,0,0],[0,0,1,0]] | frames[1].transform_matrix: must be an array of 4 rows
+        b | [[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]] | frames[1].transform_matrix[0]: must be an array of 4 numbers
+        b | [[1,0,0,0],[0,1,0,0],[0,0,1,'0'],[0,0,0,1]] | frames[1].transform_matrix[2][3]: must be a number
+        b | [[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]] | ...: the last row is 0 0 0 2; it must be 0 0 0 1
+        b | [[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]] | frames[1].transform_matrix: not a rotation:
+            M^T M differs from 1 by up to 0 (0.005 is tolerated), and its determinant is -1
+        b | [[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]] | ..._matrix: not ... to 0.01 (..., and its determinant is 1
+        b | [[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]] | ..._matrix: not ... by up to inf (... is inf
+        b | [[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]] | frames[1]: image 'b' has the translation 0, -1.1e+18, 0
+    )");
+    second("m\\\\..\\\\..\\\\a", straight,
            "frames[1]: image name 'm\\..\\..\\a' is empty or leaves the images folder");
-    second("{}", "frames[1].file_path: is missing");
-    second("{\"file_path\":7}", "frames[1].file_path: must be a string");
-    second(frame("./images/a.png"), "two images are named 'images/a.png'");
-    second(frame(""), "frames[1].file_path: '' is empty or leaves the folder");
-    second(frame("images/b.png", straight, ",'mask_path':'m/../../a.png'"),
-           "frames[1].mask_path: 'm/../../a.png' is empty or leaves the folder");
-    second("{\"file_path\":\"b\"}", "frames[1].transform_matrix: must be an array of 4 rows");
-    pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0]]", ": must be an array of 4 rows");
-    pose("[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", "[0]: must be an array of 4 numbers");
-    pose("[[1,0,0,0],[0,1,0,0],[0,0,1,\"0\"],[0,0,0,1]]", "[2][3]: must be a number");
-    pose("[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]", ": the last row is 0 0 0 2; it must be 0 0 0 1");
-    pose("[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]", not_turn + "0" + tolerated + "-1");
-    pose("[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]", not_turn + "0.01" + tolerated + "1");
-    pose("[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]", not_turn + "inf" + tolerated + "inf");
-    second(frame("images/b.png", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]"),
-           "frames[1]: image 'images/b.png' has the translation 0, -1.1e+18, 0");
+    second("./images/a.png", straight, "two images are named 'images/a.png'");
     instead({{"transforms_train.json", good}, {"transforms_test.json", good + "x"}},
             "at line 1, column ...: end of file expected near 'x'");
-    json("{", "{'ply_file_path':'/etc/passwd',",
-         "ply_file_path: '/etc/passwd' is empty or leaves the folder");
-    json("{", "{'ply_file_path':'./none.ply',",
-         "ply_file_path: FOLDER/none.ply: cannot open: No such file or directory");
     cloud("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
           "at line 5: no vertex property 'y'");
     cloud(ply_of_points("ascii", "1 2 3 4 5 6\n1 2 3\n"),
@@ -412,7 +363,7 @@ void Messages::add_pictures() {
           images_bin +
               "none of the pictures of its 2 views exists, the first being 'b.png', in FOLDER, its images, "
               "input, images_2, images_4 or images_8");
-    add(
+    row(
         [&] {
             images[0].name = "b.HEIC";
             write_model(), write_bytes(folder / "images/b.HEIC", "");
@@ -424,13 +375,14 @@ void Messages::add_pictures() {
     // The first by name.
     after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); },
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature");
-    sized(
-        "b.png", 4, 3,
+    after(
+        [&] { write_ramp("b.png", 4, 3, 40); },
         "warning: FOLDER: 1 of 2 pictures have another size than their camera, which is fitted to them (the "
         "first: 'b.png')");
-    sized("b.png", 8, 5, "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
-    sized(
-        "b.png", 6, 8,
+    after([&] { write_ramp("b.png", 8, 5, 40); },
+          "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
+    after(
+        [&] { write_ramp("b.png", 6, 8, 40); },
         "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6: swap the camera's sides, or turn "
         "the pixels (EXIF orientations are not applied)");
     // The first by name is read last, as it is large.
@@ -447,7 +399,8 @@ void Messages::add_pictures() {
           "FOLDER/masks/b.png: a mask must not have an alpha channel");
     after([&] { write_mask("b.png", 8, 6, gray(0)); },
           "FOLDER/images/b.png: its mask leaves no pixel that counts");
-    file("masks/b.png", "no picture", "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)");
+    after([&] { write_bytes(folder / "masks/b.png", "no picture"); },
+          "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)");
 
     // ---- depth maps
     depth([&] { gone("depth/a.pfm"); },
@@ -463,20 +416,13 @@ void Messages::add_pictures() {
 }
 
 void Messages::add_scenes() {
-    const std::string khr = "KHR_gaussian_splatting", start = "ply\nformat binary_little_endian 1.0\n",
-                      rest = ply_header("0", ply_needed).substr(start.size()),
-                      ascii = "ply\nformat ascii 1.0\n" + replaced(rest, "vertex 0", "vertex 1");
-    const auto ply_with = [](const std::string &from, const std::string &to) {
-        return replaced(ply_header("0", ply_needed), from, to);
-    };
-    const auto beyond = [](const std::string &attribute) {
-        return "attribute " + attribute + ": its accessor is missing, of another type, or beyond its buffer";
-    };
+    const std::string start = "ply\nformat binary_little_endian 1.0\n",
+                      ascii = replaced(ply_header("1", ply_needed), "binary_little_endian", "ascii"),
+                      not_finite("\0\0\xc0\x7f", 4);
     texts many = ply_needed;
     for (int i = 0; i < 2000; i++) many.push_back("p" + std::to_string(i));
     std::string nodes = "'nodes':[{'children':[1],'mesh':0}"; // deeper than it goes
     for (int k = 1; k < 100; k++) nodes += ",{'children':[" + std::to_string(k + 1) + "]}";
-    const std::string not_finite("\0\0\xc0\x7f", 4), vec3 = "'count':2,'type':'VEC3'";
     scene("a.sogs", "",
           "not a known format of scenes; the suffix must be one of .ply, .spz, .sog, "
           ".compressed.ply, .splat, .glb");
@@ -484,20 +430,20 @@ void Messages::add_scenes() {
 
     // ---- PLY
     ply("", "truncated at byte 0 while reading the PLY header");
-    ply("ply\nformat binary_big_endian 1.0\n" + rest,
-        "at line 2: format 'binary_big_endian 1.0'; only 'binary_little_endian 1.0' and 'ascii 1.0' can be read");
-    ply("ply\nformat binary_little_endian 2.0\n" + rest,
-        "at line 2: format 'binary_little_endian 2.0'; only ...");
-    ply("ply\n" + rest, of_header + "the header has no 'format' line");
-    ply("plyx\n" + rest, "at byte 0: not a PLY file");
     ply(start + "end_header\n", "at line 3: the first element must be 'vertex', without lists, not ''");
     ply(start + "element face 1\nend_header\n", "at line 4: the first element must be ... not 'face'");
     ply(start + "property float x\nx", "at line 3: unexpected header line 'property ...'");
-    ply("ply\nnonsense\nx", "at line 2: unexpected header line 'nonsense ...'");
-    ply(ply_with("float op", "flaot op"), of_header + "a property of type 'flaot': not a PLY number type");
-    ply(ply_with("float op", "list uchar int op"),
-        of_header + "the first element must be 'vertex', without lists, not 'vertex'");
-    ply(ply_with("opacity", "opacity value"), of_header + "malformed property");
+    table(&Messages::header, R"(
+        binary_little_endian | binary_big_endian | at line 2: format 'binary_big_endian 1.0';
+            only 'binary_little_endian 1.0' and 'ascii 1.0' can be read
+        1.0 | 2.0 | at line 2: format 'binary_little_endian 2.0'; only ...
+        format binary_little_endian 1.0~ | | at line ...: the header has no 'format' line
+        ply | plyx | at byte 0: not a PLY file
+        format | nonsense | at line 2: unexpected header line 'nonsense ...'
+        float op | flaot op | at line ...: a property of type 'flaot': not a PLY number type
+        float op | list uchar int op | at line ...: the first element must be 'vertex', without lists, not 'vertex'
+        opacity | opacity value | at line ...: malformed property
+    )");
     ply(ply_header("0", many), "at line 1028: more than 1024 properties");
     ply(ply_header("1", ply_needed) + std::string(57, '\0'), "1 bytes follow the last vertex, at byte ...");
     ply(ascii + "1 2 x 4 5 6 7 8 9 10 11 12 13 14", "at byte ...: 'x' is not a number of a vertex");
@@ -510,77 +456,76 @@ void Messages::add_scenes() {
           "Gaussian 0 has log_scale[0] = ...nan");
 
     // ---- compressed PLY
-    compressed("chunk 1", "chunk 2", of_header + "2 chunks and 1 rows of coefficients for 1 vertices");
-    compressed("vertex 1", "vertex 2147483648", of_header + "1 chunks and ...");
-    compressed("vertex 1", "vertex -1", of_header + "'-1' is not a number of rows of the element 'vertex'");
-    compressed("sh 1", "sh 0", of_header + "1 chunks and 0 rows of coefficients for 1 vertices");
-    compressed("float min_y", "float min_x", of_header + "property 'min_x' occurs twice");
-    compressed("property uchar f_rest_8\n", "",
-               of_header + "elements or properties of a compressed PLY file are missing");
-    compressed("property float max_b\n", "", of_header + "elements or properties of a compressed PLY ...");
-    compressed("binary_little_endian", "ascii", of_header + "elements or properties of a compressed PLY ...");
-    compressed("end_header\n", "end_header\nx",
-               "truncated or damaged: 97 bytes announced, but 98 follow byte ...");
+    table(&Messages::compressed, R"(
+        chunk 1 | chunk 2 | at line ...: 2 chunks and 1 rows of coefficients for 1 vertices
+        vertex 1 | vertex 2147483648 | at line ...: 1 chunks and 1 rows of coefficients for 2147483648 vertices
+        vertex 1 | vertex -1 | at line ...: '-1' is not a number of rows of the element 'vertex'
+        sh 1 | sh 0 | at line ...: 1 chunks and 0 rows of coefficients for 1 vertices
+        float min_y | float min_x | at line ...: property 'min_x' occurs twice
+        property uchar f_rest_8~ | | at line ...: elements or properties of a compressed PLY file are missing
+        property float max_b~ | | at line ...: elements or properties of a compressed PLY file are missing
+        binary_little_endian | ascii | at line ...: elements or properties of a compressed PLY file are missing
+        end_header~ | end_header~x | truncated or damaged: 97 bytes announced, but 98 follow byte ...
+    )");
     compressed("end_header\n" + Bytes().put(-1.0f).text, "end_header\n" + not_finite,
                "Gaussian 0 has mean[0] = nan");
 
-    // ---- glTF
-    gltf("'mode':0", "'mode':1", "a primitive with " + khr + " must have mode 0");
-    gltf("'ellipse'", "'disc'",
-         khr + ": kernel 'disc', colorSpace 'srgb_rec709_display'; only 'ellipse' and "
-               "'srgb_rec709_display' can be read");
-    gltf("srgb_rec709", "lin_rec709", khr + ": ... colorSpace 'lin_rec709_display'; only ...");
-    gltf(
-        "'kernel':", "'extensions':{'KHR_gaussian_splatting_compression_spz_2':{}},'kernel':",
-        "its Gaussians are compressed by KHR_gaussian_splatting_compression_spz_2, which cannot be read; ...");
-    gltf("'kernel':'ellipse',", "", khr + ": kernel '', ...");
-    gltf("'KHR_gaussian_splatting:SCALE':1,", "", beyond(khr + ":SCALE"));
-    gltf("'KHR_gaussian_splatting:SH_DEGREE_1_COEF_1':6,", "", beyond(khr + ":SH_DEGREE_1_COEF_1"));
-    gltf("SH_DEGREE_1_COEF_2':7", "SH_DEGREE_2_COEF_0':7", beyond(khr + ":SH_DEGREE_1_COEF_2"));
-    gltf("'POSITION':0,\n", "'POSITION':8,\n", beyond("POSITION"));
-    gltf("'POSITION':0,\n", "'POSITION':-1,\n", beyond("POSITION"));
-    gltf(vec3, "'count':20,'type':'VEC3'", beyond("POSITION"));
-    gltf(vec3, "'count':2,'sparse':{},'type':'VEC3'", beyond("POSITION"));
-    gltf(vec3, "'count':9223372036854775807,'type':'VEC3'", beyond("POSITION"));
-    gltf(vec3, "'count':1,'type':'VEC3'", "attributes of different ...");
-    gltf("'byteOffset':24", "'byteOffset':157", beyond(khr + ":SCALE"));
-    gltf("'byteOffset':24", "'byteOffset':-24", beyond(khr + ":SCALE"));
-    gltf("'byteOffset':24", "'byteOffset':9223372036854775807", beyond(khr + ":SCALE"));
-    gltf(
-        "5123,'normalized':true,", "5123,",
-        "Gaussian 0 has scale 1.000000 and opacity 13107.000000; scales are not logarithms, as in drafts of " +
-            khr);
-    gltf("{'buffer':0,'byteLength':156}", "{'buffer':0,'byteLength':157}", beyond("POSITION"));
-    gltf("{'buffer':0,'byteLength':156}", "{'buffer':1,'byteLength':156}", beyond("POSITION"));
-    gltf("{'buffer':0,'byteLength':156}", "{'buffer':0,'byteStride':4,'byteLength':156}", beyond("POSITION"));
-    gltf("{'byteLength':156}", "{'byteLength':157}",
-         "truncated or damaged: buffers[0] has 156 bytes, not 157");
-    gltf("{'byteLength':156}", "{'byteLength':156,'uri':'a.bin'}",
-         "has buffers that are not in the file; `gltf-transform copy` puts them there");
-    gltf("156}],'buf", "156},{'byteLength':1}],'buf", "has buffers that are not in the file; ...");
-    gltf("[2,2,2]", "[2,2,3]", "a node shears its Gaussians, mirrors them or scales them unequally");
-    gltf("[2,2,2]", "[2,2]", "nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep");
-    gltf("'children':[1]", "'children':[1,1]", "nodes[1]: missing, malformed, a child of two ...");
-    gltf("'children':[1]", "'children':[2]", "nodes[2]: missing, ...");
-    gltf("'children':[1]", "'children':['x']", "nodes[-1]: missing, malformed, a child of two ...");
-    gltf("'children':[1]", "'children':[]", "holds no Gaussians of " + khr);
+    // ---- glTF; KHR: KHR_gaussian_splatting; MISSING: its accessor is missing, of another type, or beyond its buffer
+    table(&Messages::gltf, R"(
+        'mode':0 | 'mode':1 | a primitive with KHR must have mode 0
+        'ellipse' | 'disc' | KHR: kernel 'disc', colorSpace 'srgb_rec709_display';
+            only 'ellipse' and 'srgb_rec709_display' can be read
+        srgb_rec709 | lin_rec709 | KHR: ... colorSpace 'lin_rec709_display'; only ...
+        'kernel': | 'extensions':{'KHR_compression_spz_2':{}},'kernel': | its Gaussians are compressed by
+            KHR_compression_spz_2, which cannot be read; export .spz or .ply
+        'kernel':'ellipse', | | KHR: kernel '', ...
+        'KHR:SCALE':1, | | attribute KHR:SCALE: MISSING
+        'KHR:SH_DEGREE_1_COEF_1':6, | | attribute KHR:SH_DEGREE_1_COEF_1: MISSING
+        SH_DEGREE_1_COEF_2':7 | SH_DEGREE_2_COEF_0':7 | attribute KHR:SH_DEGREE_1_COEF_2: MISSING
+        'POSITION':0,~ | 'POSITION':8,~ | attribute POSITION: MISSING
+        'POSITION':0,~ | 'POSITION':-1,~ | attribute POSITION: MISSING
+        'count':2,'type':'VEC3' | 'count':20,'type':'VEC3' | attribute POSITION: MISSING
+        'count':2,'type':'VEC3' | 'count':2,'sparse':{},'type':'VEC3' | attribute POSITION: MISSING
+        'count':2,'type':'VEC3' | 'count':9223372036854775807,'type':'VEC3' | attribute POSITION: MISSING
+        'count':2,'type':'VEC3' | 'count':1,'type':'VEC3' | attributes of different counts
+        'byteOffset':24 | 'byteOffset':157 | attribute KHR:SCALE: MISSING
+        'byteOffset':24 | 'byteOffset':-24 | attribute KHR:SCALE: MISSING
+        'byteOffset':24 | 'byteOffset':9223372036854775807 | attribute KHR:SCALE: MISSING
+        5123,'normalized':true, | 5123, | Gaussian 0 has scale 1.000000 and opacity 13107.000000;
+            scales are not logarithms, as in drafts of KHR
+        {'buffer':0, | {'buffer':0,'byteOffset':1, | attribute POSITION: MISSING
+        {'buffer':0, | {'buffer':1, | attribute POSITION: MISSING
+        {'buffer':0, | {'buffer':0,'byteStride':4, | attribute POSITION: MISSING
+        {'byteLength':156} | {'byteLength':157} | truncated or damaged: buffers[0] has 156 bytes, not 157
+        {'byteLength':156} | {'byteLength':156,'uri':'a.bin'} | has buffers that are not in the file;
+            `gltf-transform copy` puts them there
+        156}],'buf | 156},{'byteLength':1}],'buf | has buffers that are not in the file; ...
+        [2,2,2] | [2,2,3] | a node shears its Gaussians, mirrors them or scales them unequally
+        [2,2,2] | [2,2] | nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep
+        'children':[1] | 'children':[1,1] | nodes[1]: missing, malformed, a child of two ...
+        'children':[1] | 'children':[2] | nodes[2]: missing, ...
+        'children':[1] | 'children':['x'] | nodes[-1]: missing, malformed, a child of two ...
+        'children':[1] | 'children':[] | holds no Gaussians of KHR
+        'scene':0 | 'scene':0,'scene':0 | at byte ... of the JSON: duplicate object key near ...
+    )");
     gltf("'nodes':[{'children':[1],", nodes + ",{}],'x':[{", "nodes[65]: ... more than 64 deep");
-    gltf("'scene':0", "'scene':0,'scene':0", "at byte ... of the JSON: duplicate object key near ...");
-    buffer(24, Bytes().put(-1.0f).text, "Gaussian 0 has scale -1.000000 and opacity 0.2...");
+    gltf_model negative = two_gaussians();
+    negative.binary.replace(24, 4, Bytes().put(-1.0f).text);
+    scene("a.glb", glb(negative), "Gaussian 0 has scale -1.000000 and opacity 0.2...");
     scene("a.glb", glb(two_gaussians()).replace(4, 1, "\1"),
           "truncated or damaged: at byte 0: not a whole file of version 2 of glTF");
     scene("a.glb", "[]", "truncated or damaged: at byte 0: not a whole file of version 2 of glTF");
     for (const std::string &name : ply_needed) {
         texts names = ply_needed;
         names.push_back(name);
-        ply(ply_header("0", names), of_header + "property '" + name + "' occurs twice");
+        ply(ply_header("0", names), "at line ...: property '" + name + "' occurs twice");
         names.erase(std::find(names.begin(), names.end(), name));
         names.pop_back();
-        ply(ply_header("0", names), of_header + "no vertex property '" + name + "'");
+        ply(ply_header("0", names), "at line ...: no vertex property '" + name + "'");
     }
     texts other = ply_needed; // the right number, but one is missing
     for (int k = 0; k < 9; k++) other.push_back(k == 8 ? "f_rest_8x" : "f_rest_" + std::to_string(k));
-    ply(ply_header("0", other), of_header + "no vertex property 'f_rest_8'");
+    ply(ply_header("0", other), "at line ...: no vertex property 'f_rest_8'");
     const std::string zeros(56, '\0');
     for (const std::string n :
          {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})
@@ -593,9 +538,9 @@ void Messages::add_scenes() {
             "truncated or damaged: " + n + " vertices announced, but only 56 bytes follow byte ...");
 }
 
-void Messages::add_spz() {
-    ply(ply_header("0", {"x", "y", "z"}), of_header + "no vertex property 'f_dc_0': these are points, not "
-                                                      "Gaussians, for `dsplat train` to start from");
+void Messages::add_packed_scenes() {
+    ply(ply_header("0", {"x", "y", "z"}), "at line ...: no vertex property 'f_dc_0': these are points, not "
+                                          "Gaussians, for `dsplat train` to start from");
     const std::string body = positions + alphas + colors + scales + smallest_three,
                       unpacking = "truncated or damaged at "
                                   "byte ... while unpacking ";
@@ -645,10 +590,9 @@ void Messages::add_spz() {
     v4(1, 1, 31, 9, ": 1 streams at byte 31 of 128");
     v4(1, 1, ~0u, 9, ": 1 streams at byte 4294967295 of 128");
     v4(0x7fffffff, 1, 32, 9, ": ... bytes announced, in a file of 128 bytes");
-}
 
-void Messages::add_sog() {
-    const std::string palette = "shN_centroids.webp", count = "'count': 5, 'ant", must = "meta.json: ";
+    // ---- SOG
+    const std::string palette = "shN_centroids.webp", must = "meta.json: ";
     files &good = good_archive;
     archive(palette, good["sh0.webp"], "shN.files[0]: 3 x 2 pixels, not 192 wide for 5 entries");
     archive("quats.webp", good["sh0.webp"], "quats: the alpha of pixel 0 is below 252");
@@ -656,19 +600,21 @@ void Messages::add_sog() {
     archive("meta.json", "{", must + "at byte 1: string or '}' expected near end of file");
     archive("meta.json", std::string(2 << 20, ' '),
             "'meta.json': has 2097152 bytes; at most 1048576 are read");
-    meta("'version': 2", "'version': 1", must + "version must be 2, the version that is read");
-    meta(count, "'count': 7, 'ant", "means.files[0]: 3 x 2 pixels, the first 3 x 2, for 7 Gaussians");
-    meta(count, "'count': 2000000000, 'ant",
-         "truncated or damaged: 32000000000 bytes announced, in a file of ...");
-    meta("'count': 5, 'bands'", "'count': 65537, 'bands'", must + "shN.count must be 1 to 65536");
-    meta("'bands': 1", "'bands': 4", must + "shN.bands must be 1, 2 or 3");
-    meta("'bands': 1", "'bands': 2", "shN.files[0]: 192 x 1 pixels, not 512 wide for 5 entries");
-    meta("'mins': [", "'mins': [0, ", must + "means.mins must be 3 numbers");
-    meta("'codebook': [", "'codebook': ['x', ", must + "scales.codebook must be 256 numbers");
-    meta("'maxs': [", "'maxs': [1e30, 1e30, 1e30], 'x': [", "Gaussian 0 has mean[...] = inf");
-    meta("'quats.webp'", "5", must + "quats.files[0] must be a name");
+    table(&Messages::meta, R"(
+        'version': 2 | 'version': 1 | meta.json: version must be 2, the version that is read
+        'count': 5, 'ant | 'count': 7, 'ant | means.files[0]: 3 x 2 pixels, the first 3 x 2, for 7 Gaussians
+        'count': 5, 'ant | 'count': 2000000000, 'ant | truncated or damaged: 32000000000 bytes announced, ...
+        'count': 5, 'bands' | 'count': 65537, 'bands' | meta.json: shN.count must be 1 to 65536
+        'bands': 1 | 'bands': 4 | meta.json: shN.bands must be 1, 2 or 3
+        'bands': 1 | 'bands': 2 | shN.files[0]: 192 x 1 pixels, not 512 wide for 5 entries
+        'mins': [ | 'mins': [0, | meta.json: means.mins must be 3 numbers
+        'codebook': [ | 'codebook': ['x', | meta.json: scales.codebook must be 256 numbers
+        'maxs': [ | 'maxs': [1e30, 1e30, 1e30], 'x': [ | Gaussian 0 has mean[...] = inf
+        'quats.webp' | 5 | meta.json: quats.files[0] must be a name
+    )");
     for (const std::string other : {"-1", "2147483648", "1.5", "'5'", "9223372036854775807"})
-        meta(count, "'count': " + other + ", 'ant", must + "count must be a number of Gaussians");
+        meta("'count': 5, 'ant", "'count': " + other + ", 'ant",
+             must + "count must be a number of Gaussians");
     const std::string whole = zip_of(good);
     for (size_t size = 0; size < whole.size(); size += size + 30 < whole.size() ? 61 : 1)
         scene("a.sog", whole.substr(0, size),
@@ -687,11 +633,7 @@ void Messages::add_sog() {
 }
 
 TEST_F(Messages, AreAsTheTableHasThem) {
-    for (const auto add :
-         {&Messages::add_models, &Messages::add_text, &Messages::add_transforms, &Messages::add_pictures,
-          &Messages::add_scenes, &Messages::add_spz, &Messages::add_sog})
-        (this->*add)();
-    check();
+    add_models(), add_transforms(), add_pictures(), add_scenes(), add_packed_scenes();
 }
 
 } // namespace messages_test
