@@ -22,32 +22,23 @@ size_t below(size_t bound) {
     return bound ? random_bits() % bound : 0;
 }
 
-// Headers and directories are at the ends.
-size_t place_in(const std::string &bytes) {
-    const size_t size = bytes.size() + 1, near = below(std::min(size, size_t(400)));
-    const size_t choice = below(4);
-    return choice == 0 ? near : choice == 1 ? size - 1 - near : below(size);
-}
-
-// Where numbers overflow, 0 and 1, infinity and NaN.
-uint64_t extreme() {
-    static const int bits[] = {1, 7, 8, 15, 16, 31, 32, 63, 64};
-    if (below(8) == 0) return below(2) ? 0x7ff0000000000000 : 0x7fc00000;
-    return (~uint64_t(0) >> (64 - bits[below(std::size(bits))])) + below(2);
-}
-
+// Headers and directories are at the ends. Numbers: where they overflow, 1, infinity and NaN, or any.
 void change(std::string &bytes, const std::string &other) {
-    const size_t at = place_in(bytes), rest = bytes.size() - at;
-    static const char *const words[] = {"-1", "0", "1e999", "nan", "\"", "]", "{", "\n"};
-    const uint64_t value = below(3) ? extreme() : random_bits();
-    const size_t begin = std::min(bytes.find_first_of("0123456789", at), bytes.size()),
-                 end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
+    static const char *const words[] = {"-1", "1e999", "nan", "\"", "]", "{", "\n"};
+    const size_t size = bytes.size(), near = below(std::min(size, size_t(400)) + 1), choice = below(4),
+                 at = choice == 0   ? near
+                      : choice == 1 ? size - near
+                                    : below(size + 1);
+    const uint64_t special = below(2) ? 0x7ff0000000000000 : 0x7fc00000,
+                   extreme = below(8) ? ~uint64_t(0) >> below(64) : special,
+                   value = below(3) ? extreme + below(2) : random_bits();
+    const size_t digit = std::min(bytes.find_first_of("0123456789", at), size);
     switch (below(6)) {
     case 0:
-        if (rest) bytes[at] = char(bytes[at] ^ 1 << below(8));
+        if (at < size) bytes[at] = char(bytes[at] ^ 1 << below(8));
         break;
     case 1:
-        memcpy(bytes.data() + at, &value, std::min(rest, size_t(1) << below(4)));
+        memcpy(bytes.data() + at, &value, std::min(size - at, size_t(1) << below(4)));
         break;
     case 2:
         bytes.insert(at, words[below(std::size(words))]);
@@ -55,8 +46,9 @@ void change(std::string &bytes, const std::string &other) {
     case 3:
         if (below(4) == 0) bytes.resize(at);
         break;
-    case 4: // another number in place of the next decimal one
-        bytes.replace(begin, end - begin, std::to_string(below(2) ? value % 70 : value));
+    case 4: // the next decimal number
+        bytes.replace(digit, bytes.find_first_not_of("0123456789", digit) - digit,
+                      std::to_string(below(2) ? value % 70 : value));
         break;
     default: // erases, inserts or replaces
         bytes.replace(at, below(2) * below(16), other.substr(below(other.size()), below(2) * below(16)));

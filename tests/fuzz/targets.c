@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#define _GNU_SOURCE // memmem
 #include "targets.h"
 #include "dataset.h"
 #include "images/image.h"
@@ -203,19 +204,12 @@ static void open_folder(void) {
     atexit(remove_folder);
 }
 
-static const uint8_t *find(const uint8_t *bytes, size_t size, const char *what) {
-    const size_t length = strlen(what);
-    for (size_t i = 0; i + length <= size; i++)
-        if (memcmp(bytes + i, what, length) == 0) return bytes + i;
-    return NULL;
-}
-
 void fuzz_use(const fuzz_target *target, const uint8_t *bytes, size_t size) {
     char names[128], first[PATH_ROOM] = "", path[PATH_ROOM], *rest = NULL;
     if (!*folder) open_folder();
     snprintf(names, sizeof names, "%s", target->files);
     for (const char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-        const uint8_t *const end = find(bytes, size, FUZZ_DIVISION);
+        const uint8_t *const end = memmem(bytes, size, FUZZ_DIVISION, strlen(FUZZ_DIVISION));
         const bool last = !rest || !*rest;
         const size_t length = end && !last ? (size_t)(end - bytes) : size;
         uint8_t *const part = malloc(length + 1);
