@@ -226,9 +226,9 @@ class Data : public testing::Test {
         if (!done) reconstruction_close(&listed);
         return done;
     }
-    bool list(const std::string &json) {
+    void list(const std::string &json) {
         write_bytes(folder / "transforms.json", json);
-        return list();
+        ASSERT_TRUE(list()) << why.text;
     }
     // Width, height, whether it is a fisheye, and the parameters of a lens that is listed.
     numbers lens_of(size_t view) {

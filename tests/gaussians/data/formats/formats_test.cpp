@@ -331,13 +331,10 @@ TEST(Scene, IsAlignedZeros) {
     gs_gaussians g;
     for (const int64_t count : {0, 1, 2, 3, 5}) {
         ASSERT_TRUE(scene_open(&g, count, int(count) % 4, &why)) << why.text;
-        for (const float *part : {g.mean, g.log_scale, g.quaternion, g.opacity_logit, g.sh}) {
-            ASSERT_NE(part, nullptr);
-            EXPECT_EQ(reinterpret_cast<uintptr_t>(part) % 16, 0u);
-        }
+        for (const float *part : {g.mean, g.log_scale, g.quaternion, g.opacity_logit, g.sh})
+            EXPECT_TRUE(part && reinterpret_cast<uintptr_t>(part) % 16 == 0);
         expect_values(g.sh, std::vector<double>(size_t(count * 3 * (g.sh_degree + 1) * (g.sh_degree + 1))));
-        scene_close(&g);
-        scene_close(&g);
+        scene_close(&g), scene_close(&g);
     }
     for (const auto &[count, degree] : {std::pair(int64_t(-1), 0), {int64_t(1) << 31, 0}, {1, 4}, {1, -1}})
         EXPECT_FALSE(scene_open(&g, count, degree, &why));

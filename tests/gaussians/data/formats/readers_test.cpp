@@ -223,6 +223,19 @@ TEST_F(Readers, SpzTurnsHarmonicsAsTheScene) {
     expect_values(got.sh + 3, {in_file.sh + 3, in_file.sh + 48}, 1e-6);
 }
 
+// The axes of glTF turn by half about z, which reverses the harmonics of odd order.
+TEST_F(Readers, GltfTurnsHarmonics) {
+    gltf_model m = two_gaussians(3);
+    m.json = with(m.json, "'scenes':[{'nodes':[0]}],", ""); // the mesh as it is
+    ASSERT_TRUE(read("a.glb", glb(m))) << why.text;
+    ASSERT_EQ(got.sh_degree, 3);
+    for (int i = 0; i < 96; i++) {
+        const int k = i % 48 / 3, degree = int(std::sqrt(k)), order = k - degree * (degree + 1);
+        const double in_file = k + 0.125 * (i / 48 * 3 + i % 3);
+        EXPECT_NEAR(double(got.sh[i]), order % 2 ? -in_file : in_file, 1e-5) << i;
+    }
+}
+
 TEST_F(Readers, PlyKnowsTheDegreeByTheCount) {
     std::vector<std::string> names = ply_needed;
     for (int count = 0; count <= 72; count++) {

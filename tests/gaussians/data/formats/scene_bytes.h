@@ -144,35 +144,39 @@ struct gltf_model {
     std::string json, binary;
 };
 
-// Two Gaussians of degree 1: rotations as bytes, opacities as shorts, the rest as floats, below a node that doubles and
-// moves them and turns x to y.
-inline gltf_model two_gaussians() {
+// Two Gaussians: rotations as bytes, opacities as shorts, the rest as floats, below a node that doubles and moves them and
+// turns x to y.
+inline gltf_model two_gaussians(int sh_degree = 1) {
+    std::string harmonics, accessors;
     Bytes b;
-    for (const float x : {1.0f, 0.0f, 0.0f, 0.0f, 3.0f, 5.0f}) b.put(x);  // 0: positions
-    for (const float s : {1.0f, 2.0f, 0.5f, 0.25f, 1.0f, 1.0f}) b.put(s); // 24: scales
-    b.put(std::string("\x00\x00\x00\x7f\x7f\x00\x00\x00", 8));            // 48: w = 1; x = 1
-    b.put(uint16_t(13107)).put(uint16_t(65535));                          // 56: 0.2, 1
-    for (int k = 0; k < 4; k++)                                           // 60: coefficients
+    for (const float x : {1.0f, 0.0f, 0.0f, 0.0f, 3.0f, 5.0f}) b.put(x);    // 0: positions
+    for (const float s : {1.0f, 2.0f, 0.5f, 0.25f, 1.0f, 1.0f}) b.put(s);   // 24: scales
+    b.put(std::string("\x00\x00\x00\x7f\x7f\x00\x00\x00", 8));              // 48: w = 1; x = 1
+    b.put(uint16_t(13107)).put(uint16_t(65535));                            // 56: 0.2, 1
+    for (int k = 0, l = 0; l <= sh_degree; l += ++k == (l + 1) * (l + 1)) { // 60: coefficients
+        harmonics += ",\"KHR_gaussian_splatting:SH_DEGREE_" + std::to_string(l) + "_COEF_" +
+                     std::to_string(k - l * l) + "\":" + std::to_string(4 + k);
+        accessors += R"(,{"bufferView":0,"byteOffset":)" + std::to_string(b.text.size()) +
+                     R"(,"componentType":5126,"count":2,"type":"VEC3"})";
         for (int i = 0; i < 6; i++) b.put(float(k) + 0.125f * float(i));
-    gltf_model m;
-    m.binary = b.text;
-    m.json = R"({"asset":{"version":"2.0"},"extensionsUsed":["KHR_gaussian_splatting"],"scene":0,
+    }
+    const std::string bytes = std::to_string(b.text.size()),
+                      json =
+                          R"({"asset":{"version":"2.0"},"extensionsUsed":["KHR_gaussian_splatting"],"scene":0,
 "scenes":[{"nodes":[0]}],"nodes":[{"children":[1],"translation":[10,20,30],"rotation":[0,0,0.70710678118654752,0.70710678118654752],
 "scale":[2,2,2]},{"mesh":0}],"meshes":[{"primitives":[{"attributes":{"POSITION":0},"mode":4},{"mode":0,"attributes":{"POSITION":0,
-"KHR_gaussian_splatting:SCALE":1,"KHR_gaussian_splatting:ROTATION":2,"KHR_gaussian_splatting:OPACITY":3,
-"KHR_gaussian_splatting:SH_DEGREE_0_COEF_0":4,"KHR_gaussian_splatting:SH_DEGREE_1_COEF_0":5,
-"KHR_gaussian_splatting:SH_DEGREE_1_COEF_1":6,"KHR_gaussian_splatting:SH_DEGREE_1_COEF_2":7},
+"KHR_gaussian_splatting:SCALE":1,"KHR_gaussian_splatting:ROTATION":2,"KHR_gaussian_splatting:OPACITY":3)" +
+                          harmonics + R"(},
 "extensions":{"KHR_gaussian_splatting":{"kernel":"ellipse","colorSpace":"srgb_rec709_display"}}}]}],
-"buffers":[{"byteLength":156}],"bufferViews":[{"buffer":0,"byteLength":156}],"accessors":[
+"buffers":[{"byteLength":)" +
+                          bytes + R"(}],"bufferViews":[{"buffer":0,"byteLength":)" + bytes +
+                          R"(}],"accessors":[
 {"bufferView":0,"componentType":5126,"count":2,"type":"VEC3"},
 {"bufferView":0,"byteOffset":24,"componentType":5126,"count":2,"type":"VEC3"},
 {"bufferView":0,"byteOffset":48,"componentType":5120,"normalized":true,"count":2,"type":"VEC4"},
-{"bufferView":0,"byteOffset":56,"componentType":5123,"normalized":true,"count":2,"type":"SCALAR"})";
-    for (const int offset : {60, 84, 108, 132})
-        m.json += R"(,{"bufferView":0,"byteOffset":)" + std::to_string(offset) +
-                  R"(,"componentType":5126,"count":2,"type":"VEC3"})";
-    m.json += "]}";
-    return m;
+{"bufferView":0,"byteOffset":56,"componentType":5123,"normalized":true,"count":2,"type":"SCALAR"})" +
+                          accessors + "]}";
+    return {json, b.text};
 }
 
 inline std::string glb(const gltf_model &m) {
