@@ -136,12 +136,24 @@ class Messages : public Data {
         instead({{"cloud.ply", bytes}, {"transforms.json", with(good, "{", "{'ply_file_path':'cloud.ply',")}},
                 "ply_file_path: FOLDER/cloud.ply: " + message);
     }
-    static auto gray(int value) {
-        return [=](int, int) { return value; };
-    }
-    void depth(const edit &change, const std::string &message) {
-        const auto ramp = [](int x, int y) { return float(x + y); };
-        after([&] { write_depth("a.pfm", 7, 5, ramp), write_depth("b.pfm", 8, 6, ramp), change(); }, message);
+    // One edit of the folder: NAME [WIDTH HEIGHT [VALUE [CHANNELS]]].
+    void edited(std::string what, std::string arguments, std::string message) {
+        std::istringstream words(arguments);
+        std::string name, value = "1";
+        int width, height, channels = 3;
+        words >> name >> width >> height >> value >> channels;
+        const auto constant = [&](int, int) { return std::stof(value); };
+        after(
+            [&] {
+                if (what == "gone") gone(name);
+                if (what == "junk") write_bytes(folder / name, "no picture");
+                if (what == "empty") touch({name});
+                if (what == "folder") std::filesystem::create_directories(folder / name);
+                if (what == "ramp") write_ramp(name, width, height, 40);
+                if (what == "mask") write_mask(name, width, height, constant, channels);
+                if (what == "map") write_depth(name, width, height, constant);
+            },
+            message);
     }
     // A file of a scene.
     void scene(const std::string &name, const std::string &bytes, const std::string &message) {
@@ -197,10 +209,6 @@ void Messages::add_models() {
           "FOLDER: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, sparse, "
           "colmap/sparse/0, distorted/sparse/0 or the folder itself) nor transforms_train.json nor "
           "transforms.json");
-    after(
-        [&] { gone("sparse"); },
-        "FOLDER: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses FOLDER -o "
-        "DATA` finds their cameras");
     after([&] { gone("sparse"), gone("images"), write_bytes(folder / "images/a.HEIC", ""); },
           "FOLDER: has 1 HEIC files (the first: 'a.HEIC'), which cannot be read: make JPEGs of them, as by "
           "`magick mogrify -format jpg *.heic`, and find their cameras by `dsplat poses`");
@@ -208,7 +216,6 @@ void Messages::add_models() {
     // ---- COLMAP, binary
     model([&] { cameras = {}; }, cameras_bin + "holds no cameras");
     model([&] { images = {}; }, images_bin + "holds no images");
-    after([&] { gone("sparse/0/images.bin"); }, images_bin + "cannot open: No such file or directory");
     after([&] { write_bytes(folder / "sparse/0/images.bin", model_file(images) + "xyz"); },
           images_bin + "3 bytes follow the last record, at byte 188");
     model([&] { cameras[1].id = 1; }, cameras_bin + "two cameras have the id 1");
@@ -357,11 +364,28 @@ void Messages::add_transforms() {
 }
 
 void Messages::add_pictures() {
-    // ---- pictures
-    after([&] { gone("images"); },
-          images_bin +
-              "none of the pictures of its 2 views exists, the first being 'b.png', in FOLDER, its images, "
-              "input, images_2, images_4 or images_8");
+    // ---- pictures, masks and depth maps
+    table(&Messages::edited, R"(
+        gone | sparse | FOLDER: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses FOLDER
+            -o DATA` finds their cameras
+        gone | sparse/0/images.bin | FOLDER/sparse/0/images.bin: cannot open: No such file or directory
+        gone | images | FOLDER/sparse/0/images.bin: none of the pictures of its 2 views exists, the first being 'b.png',
+            in FOLDER, its images, input, images_2, images_4 or images_8
+        ramp | b.png 4 3 | warning: FOLDER: 1 of 2 pictures have another size than their camera, which is fitted to them
+            (the first: 'b.png')
+        ramp | b.png 8 5 | FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6
+        ramp | b.png 6 8 | FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6: swap the camera's sides,
+            or turn the pixels (EXIF orientations are not applied)
+        folder | masks | warning: FOLDER: 2 of 2 pictures have no mask, so all their pixels count (the first: 'a.png')
+        mask | b.png 8 5 255 | FOLDER/masks/b.png: the mask has 8 x 5 pixels, its picture 8 x 6
+        mask | b.png 8 6 255 4 | FOLDER/masks/b.png: a mask must not have an alpha channel
+        mask | b.png 8 6 0 | FOLDER/images/b.png: its mask leaves no pixel that counts
+        junk | masks/b.png | FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)
+        map | b.pfm 8 6 | FOLDER/depth: has no depth map of the picture a.png, a PNG or PFM named after it or its stem
+        map | a.pfm 7 6 | FOLDER/depth/a.pfm: the depth map has 7 x 6 values, its picture 7 x 5
+        map | a.pfm 7 5 inf ; a.pfm 7 5 nan | FOLDER/depth/a.pfm: none of its values is finite
+        empty | depth/a.pfm | FOLDER/depth/a.pfm: truncated at byte 0 while reading the map's signature
+    )");
     row(
         [&] {
             images[0].name = "b.HEIC";
@@ -372,43 +396,12 @@ void Messages::add_pictures() {
     // The first by name.
     after([&] { write_bytes(folder / "images/a.png", ""), write_bytes(folder / "images/b.png", ""); },
           "FOLDER/images/a.png: truncated at byte 0 while reading the image's signature");
-    after(
-        [&] { write_ramp("b.png", 4, 3, 40); },
-        "warning: FOLDER: 1 of 2 pictures have another size than their camera, which is fitted to them (the "
-        "first: 'b.png')");
-    after([&] { write_ramp("b.png", 8, 5, 40); },
-          "FOLDER/images/b.png: the picture has 8 x 5 pixels, its camera 8 x 6");
-    after(
-        [&] { write_ramp("b.png", 6, 8, 40); },
-        "FOLDER/images/b.png: the picture has 6 x 8 pixels, its camera 8 x 6: swap the camera's sides, or turn "
-        "the pixels (EXIF orientations are not applied)");
     // The first by name is read last, as it is large.
     after([&] { write_ramp("a.png", 700, 701, 40), write_ramp("b.png", 9, 9, 40); },
           "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5");
     after([&] { from_alpha = true; }, "FOLDER/images/a.png: has no alpha channel to make a mask of");
 
-    // ---- masks
-    after([&] { std::filesystem::create_directories(folder / "masks"); },
-          "warning: FOLDER: 2 of 2 pictures have no mask, so all their pixels count (the first: 'a.png')");
-    after([&] { write_mask("b.png", 8, 5, gray(255)); },
-          "FOLDER/masks/b.png: the mask has 8 x 5 pixels, its picture 8 x 6");
-    after([&] { write_mask("b.png", 8, 6, gray(255), 4); },
-          "FOLDER/masks/b.png: a mask must not have an alpha channel");
-    after([&] { write_mask("b.png", 8, 6, gray(0)); },
-          "FOLDER/images/b.png: its mask leaves no pixel that counts");
-    after([&] { write_bytes(folder / "masks/b.png", "no picture"); },
-          "FOLDER/masks/b.png: neither PNG nor JPEG (by its first bytes)");
-
-    // ---- depth maps
-    depth([&] { gone("depth/a.pfm"); },
-          "FOLDER/depth: has no depth map of the picture a.png, a PNG or PFM named ...");
-    depth([&] { write_depth("a.pfm", 7, 6, gray(1)); },
-          "FOLDER/depth/a.pfm: the depth map has 7 x 6 values, its picture 7 x 5");
-    depth([&] { write_depth("a.pfm", 7, 5, [](int x, int) { return x % 2 ? NAN : INFINITY; }); },
-          "FOLDER/depth/a.pfm: none of its values is finite");
-    depth([&] { write_bytes(folder / "depth/a.pfm", ""); },
-          "FOLDER/depth/a.pfm: truncated at byte 0 while reading the map's signature");
-    depth([&] { std::filesystem::copy(folder / "images/a.png", folder / "depth/a.png"); },
+    after([&] { write_bytes(folder / "depth/a.png", read_bytes(folder / "images/a.png")); },
           "FOLDER/depth/a.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
 }
 
