@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t bytes_of(const image *picture) {
-    return (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels;
-}
-
 static uint8_t *pixel_at(const image *picture, int x, int y) {
     return picture->pixels + ((size_t)y * (size_t)picture->width + (size_t)x) * (size_t)picture->channels;
 }
@@ -17,13 +13,10 @@ bool image_open(image *out, int width, int height, int channels, fault *why) {
     if (width < 1 || width > IMAGE_MAX_SIZE || height < 1 || height > IMAGE_MAX_SIZE)
         return fail(why, "an image of %d x %d pixels: each side must be 1..%d", width, height,
                     IMAGE_MAX_SIZE);
-    if (channels != 1 && channels != 3 && channels != 4)
-        return fail(why, "an image of %d channels: there must be 1, 3 or 4", channels);
-    *out = (image){.width = width, .height = height, .channels = channels};
-    out->pixels = calloc(bytes_of(out), 1);
-    if (out->pixels) return true;
-    *out = (image){0};
-    return fail(why, "no memory for an image of %d x %d pixels", width, height);
+    uint8_t *const pixels = calloc((size_t)width * (size_t)height * (size_t)channels, 1);
+    if (!pixels) return fail(why, "no memory for an image of %d x %d pixels", width, height);
+    *out = (image){width, height, channels, pixels, false};
+    return true;
 }
 
 void image_close(image *picture) {
@@ -32,8 +25,6 @@ void image_close(image *picture) {
 }
 
 bool image_downscale(const image *picture, int factor, image *out, fault *why) {
-    *out = (image){0};
-    if (factor < 1) return fail(why, "cannot divide an image's size by %d", factor);
     const int block_x = factor < picture->width ? factor : picture->width;
     const int block_y = factor < picture->height ? factor : picture->height;
     if (!image_open(out, picture->width / block_x, picture->height / block_y, picture->channels, why))
@@ -75,7 +66,7 @@ static uint32_t square_of_difference(uint8_t a, uint8_t b) {
 double image_psnr(const image *a, const image *b, const uint8_t *mask) {
     enum { SUMMED = 4096 }; // a sum of so many squares fits in 32 bits, in which compilers vectorise it
     if (a->width != b->width || a->height != b->height || a->channels != b->channels) return NAN;
-    const size_t bytes = bytes_of(a), channels = (size_t)a->channels;
+    const size_t channels = (size_t)a->channels, bytes = (size_t)a->width * (size_t)a->height * channels;
     uint64_t sum = 0, counted = 0;
     for (size_t begin = 0; begin < bytes; begin += SUMMED) {
         const size_t end = begin + SUMMED < bytes ? begin + SUMMED : bytes;
@@ -95,11 +86,10 @@ bool plane_open(plane *out, int width, int height, fault *why) {
     *out = (plane){0};
     if (width < 1 || width > IMAGE_MAX_SIZE || height < 1 || height > IMAGE_MAX_SIZE)
         return fail(why, "a map of %d x %d values: each side must be 1..%d", width, height, IMAGE_MAX_SIZE);
-    *out = (plane){width, height, NULL};
-    out->values = calloc(plane_size(out), sizeof *out->values);
-    if (out->values) return true;
-    *out = (plane){0};
-    return fail(why, "no memory for a map of %d x %d values", width, height);
+    float *const values = calloc((size_t)width * (size_t)height, sizeof *values);
+    if (!values) return fail(why, "no memory for a map of %d x %d values", width, height);
+    *out = (plane){width, height, values};
+    return true;
 }
 
 void plane_close(plane *p) {

@@ -17,7 +17,7 @@ typedef struct image {
     bool mended;                 // its file is damaged, but all rows are whole
 } image;
 
-bool image_open(image *out, int width, int height, int channels, fault *why); // all 0
+bool image_open(image *out, int width, int height, int channels, fault *why); // all 0; channels: 1, 3 or 4
 void image_close(image *picture);                                             // harmless twice
 // Reads PNG or JPEG; the first bytes say which. Gray and palette become RGB, 16 bits become 8, alpha is kept.
 // The values are the file's own: no gamma, no colour profile, no orientation tag is applied. Refuses CMYK.
@@ -27,7 +27,7 @@ bool image_write_png(const char *path, const image *picture, fault *why);
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why);
 // A JPEG file of an RGB picture, likewise. quality: 1..100, as libjpeg has it.
 bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_t *count, fault *why);
-// Means over factor x factor blocks. Incomplete blocks at the right and bottom are cut off, but each side
+// Means over factor x factor blocks, factor >= 1. Incomplete blocks at the right and bottom are cut off, but each side
 // stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
 // Writes a PNG of 1 to 8 pictures side by side, with a white gap of `gap` pixels. All have the same height and channel

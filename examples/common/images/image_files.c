@@ -175,10 +175,9 @@ bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, faul
     png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(header);
     *bytes = malloc(room);
     if (!*bytes) return fail(why, "no memory for a PNG of %d x %d pixels", picture->width, picture->height);
-    if (png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, 0, NULL)) {
-        *count = room;
-        return true;
-    }
+    const bool done = png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, 0, NULL);
+    *count = room;
+    if (done) return true;
     free(*bytes);
     *bytes = NULL;
     return fail(why, "cannot encode a picture: %s", header.message);
@@ -217,15 +216,6 @@ static void on_jpeg_message(j_common_ptr common, int level) {
     d->mended = true;
 }
 
-// Whether a file that ended early has all its scans. A sequential file of several scans does not say how many.
-static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
-    if (!jpeg->progressive_mode) return !jpeg_has_multiple_scans(jpeg);
-    for (int c = 0; c < jpeg->num_components; c++)
-        for (int k = 0; k < DCTSIZE2; k++)
-            if (jpeg->coef_bits[c][k] != 0) return false; // not known to its last bit
-    return true;
-}
-
 static bool read_jpeg(struct jpeg_decompress_struct *jpeg, decoding *d) {
     if (setjmp(d->jpeg_escape)) return false;
     jpeg_create_decompress(jpeg);
@@ -244,8 +234,8 @@ static bool read_jpeg(struct jpeg_decompress_struct *jpeg, decoding *d) {
         JSAMPROW row = d->picture->pixels + (size_t)jpeg->output_scanline * (size_t)d->picture->width * 3;
         jpeg_read_scanlines(jpeg, &row, 1);
     }
-    if (d->ended && !has_all_scans(jpeg))
-        return fail(d->why, "%s: truncated at byte %" PRIu64 ": scans are missing", d->file.path,
+    if (d->ended && jpeg_has_multiple_scans(jpeg)) // the file does not say how many
+        return fail(d->why, "%s: truncated at byte %" PRIu64 ": scans may be missing", d->file.path,
                     d->file.size);
     jpeg_finish_decompress(jpeg);
     return true;
@@ -293,10 +283,8 @@ bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_
     const bool done = encode(&jpeg, &d, picture, quality, bytes, &size);
     jpeg_destroy_compress(&jpeg);
     *count = size;
-    if (done) return true;
-    free(*bytes);
-    *bytes = NULL;
-    return false;
+    if (!done) free(*bytes), *bytes = NULL;
+    return done;
 }
 
 // ---- PFM

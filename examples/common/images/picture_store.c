@@ -14,11 +14,6 @@ static const size_t addresses = (size_t)1 << 40, line = 64;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static size_t most_of(const picture_store *store) {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return store->most > 0 ? store->most : (size_t)pages / 4 * (size_t)page;
-}
-
 // 0, or errno.
 static int open_file(picture_store *store, char *path) {
     store->file = mkstemp(path);
@@ -46,17 +41,18 @@ static void *place(picture_store *store, size_t bytes, fault *why) {
         store->used += whole;
         return store->mapped + store->used - whole;
     }
-    fail(
-        why,
-        "cannot keep %zu bytes of pictures, for which memory does not suffice, in a file in %s: %s; set TMPDIR to a "
-        "folder with room",
-        store->used + whole, folder, strerror(error));
+    fail(why,
+         "cannot keep %zu bytes of pictures, for which memory does not suffice, in a file in %s: %s; "
+         "set TMPDIR to a folder with room",
+         store->used + whole, folder, strerror(error));
     return NULL;
 }
 
 void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault *why) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const size_t most = store->most > 0 ? store->most : (size_t)pages / 4 * (size_t)page;
     pthread_mutex_lock(&lock);
-    const bool stays = bytes <= most_of(store) && store->kept <= most_of(store) - bytes;
+    const bool stays = bytes <= most && store->kept <= most - bytes;
     if (stays) store->kept += bytes;
     void *const placed = stays ? array : place(store, bytes, why);
     pthread_mutex_unlock(&lock);
