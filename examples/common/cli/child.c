@@ -32,16 +32,12 @@ static void end_line(reading *r) {
     memcpy(r->last, r->line, LINE);
 }
 
-static bool is_stopped(const child_program *program) {
-    return program->stop && *program->stop;
-}
-
 // Until the output ends, or a stop. The child is the leader of a group of processes.
 static void read_output(reading *r, int from, pid_t child) {
     char bytes[4096];
     struct pollfd wait = {.fd = from, .events = POLLIN};
     for (;;) {
-        if (is_stopped(r->program)) {
+        if (r->program->stop && *r->program->stop) {
             kill(-child, SIGKILL);
             return;
         }
@@ -92,7 +88,7 @@ bool child_run(const child_program *program, fault *why) {
     close(output[0]);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (child < 0 || code == 0) return child > 0;
-    if (is_stopped(program)) return fail(why, "%s is stopped by a signal", name);
+    if (program->stop && *program->stop) return fail(why, "%s is stopped by a signal", name);
     if (code < 0) return fail(why, "%s %s was killed by signal %d: %s", name, what, WTERMSIG(status), r.last);
     if (code == NOT_INSTALLED && !*r.last)
         return fail(why, "%s is not installed: %s", name, program->install);

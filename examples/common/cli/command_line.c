@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "command_line.h"
 #include "files/output_file.h"
-#include "files/path.h"
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -26,16 +25,9 @@ void option_table_add_group(option_table *table, const char *heading, const opti
 }
 
 const char *option_text(const option_spec *option) {
-    switch (option->kind) {
-    case OPTION_FLAG:
-        return *(const bool *)option->value ? "yes" : "no";
-    case OPTION_TEXT:
-        return *(const char *const *)option->value;
-    case OPTION_CHOICE:
-        return option->choices[*(const int *)option->value];
-    default:
-        return NULL;
-    }
+    if (option->kind == OPTION_FLAG) return *(const bool *)option->value ? "yes" : "no";
+    if (option->kind == OPTION_TEXT) return *(const char *const *)option->value;
+    return option->kind == OPTION_CHOICE ? option->choices[*(const int *)option->value] : NULL;
 }
 
 bool option_differs(const option_spec *a, const option_spec *b) {
@@ -278,8 +270,8 @@ static void print_completions(const program_spec *p) {
            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
            p->name, p->name);
     for (const program_command *c = p->commands; c->name; c++) printf("%s ", c->name);
-    printf(
-        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
+    printf("help --help --version\" -- \"$word\"))\n        return\n    fi\n"
+           "    case ${COMP_WORDS[1]}:$3 in\n");
     describe_commands(p, command_bash);
     printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
            "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
@@ -386,11 +378,6 @@ bool parse_color(const char *text, float color[3], fault *why) {
         rest = end + 1;
     }
     return true;
-}
-
-bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why) {
-    if (!a || !b || !path_is_one_file(a, b)) return true;
-    return fail(why, "%s and %s name one file, %s", a_is, b_is, a);
 }
 
 bool output_is_possible(const char *path, fault *why) {

@@ -3,7 +3,7 @@
 // options, "--name value" and "-x value", from which --help, man page and completions follow.
 #pragma once
 
-#include "files/fault.h"
+#include "files/path.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,9 +95,6 @@ int report_misuse(const command_spec *command, const fault *why);
 
 // "R,G,B", each 0..1.
 bool parse_color(const char *text, float color[3], fault *why);
-// Fails if both paths name one file: one output would overwrite the other. a, b: NULL for no path. a_is, b_is: names for
-// the message.
-bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why);
 // Fails unless a file can be written at `path`: call it before long work whose result goes there. Removes temporary files
 // that killed programs left for the path.
 bool output_is_possible(const char *path, fault *why);

@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "input_file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 bool input_file_open(input_file *file, const char *path, fault *why) {
-    *file = (input_file){0};
-    const int descriptor =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // O_NONBLOCK: opening a pipe must not wait
-    if (descriptor < 0) return fail(why, "%s: cannot open: %s", path, strerror(errno));
     struct stat status;
-    if (fstat(descriptor, &status) != 0) {
-        fail(why, "%s: cannot examine: %s", path, strerror(errno));
-    } else if (!S_ISREG(status.st_mode)) {
-        fail(why, "%s: not a regular file", path);
-    } else if (!(file->path = strdup(path)) || !(file->stream = fdopen(descriptor, "rb"))) {
-        fail(why, "%s: cannot open: %s", path, strerror(errno));
-    } else {
+    const bool there = stat(path, &status) == 0;
+    *file = (input_file){0};
+    if (there && !S_ISREG(status.st_mode))
+        return fail(why, "%s: not a regular file", path); // a pipe would wait
+    if (there && (file->path = strdup(path)) && (file->stream = fopen(path, "rbe"))) {
         file->size = (uint64_t)status.st_size;
         return true;
     }
-    close(descriptor);
+    fail(why, "%s: cannot open: %s", path, strerror(errno));
     input_file_close(file);
     return false;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Paths of files in folders.
 #include "path.h"
 #include <errno.h>
 #include <stdio.h>
@@ -35,11 +34,13 @@ static bool place_of(const char *path, file_id *out, const char **name) {
            file_id_of(folder, out);
 }
 
-bool path_is_one_file(const char *a, const char *b) {
+bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why) {
     file_id of_a, of_b;
     const char *name_a, *name_b;
-    return strcmp(a, b) == 0 || (place_of(a, &of_a, &name_a) && place_of(b, &of_b, &name_b) &&
-                                 strcmp(name_a, name_b) == 0 && file_id_is(&of_a, &of_b));
+    if (!a || !b) return true;
+    const bool one = strcmp(a, b) == 0 || (place_of(a, &of_a, &name_a) && place_of(b, &of_b, &name_b) &&
+                                           strcmp(name_a, name_b) == 0 && file_id_is(&of_a, &of_b));
+    return !one || fail(why, "%s and %s name one file, %s", a_is, b_is, a);
 }
 
 bool file_remove(const char *path, bool *removed, fault *why) {

@@ -18,8 +18,9 @@ typedef struct file_id {
 // False if there is no such file.
 bool file_id_of(const char *path, file_id *out);
 bool file_id_is(const file_id *a, const file_id *b);
-// True if both paths name one file, also one that does not exist yet.
-bool path_is_one_file(const char *a, const char *b);
+// Fails if both paths name one file, also one that does not exist yet: one output would overwrite the other. a, b: NULL for
+// no path. a_is, b_is: names for the message.
+bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why);
 // Removes the file if it exists; *removed says whether it did.
 bool file_remove(const char *path, bool *removed, fault *why);
 // Makes the folder unless it exists. Its parent folder must exist.

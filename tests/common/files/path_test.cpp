@@ -43,10 +43,15 @@ TEST(Path, MakesFoldersAndRemovesFiles) {
 TEST(Path, KnowsOneFileByTwoNames) {
     const TemporaryFolder folder;
     const std::string &parent = folder.path;
-    const auto same = [&](const std::string &a, const std::string &b) {
-        const bool forth = path_is_one_file((parent + a).c_str(), (parent + b).c_str());
-        EXPECT_EQ(path_is_one_file((parent + b).c_str(), (parent + a).c_str()), forth) << a << ' ' << b;
+    fault why;
+    const auto is_one_file = [&](const std::string &a, const std::string &b) {
+        const bool forth = !are_two_files("a", a.c_str(), "b", b.c_str(), &why);
+        EXPECT_TRUE(!forth || why.text == "a and b name one file, " + a) << why.text;
+        EXPECT_EQ(!are_two_files("b", b.c_str(), "a", a.c_str(), &why), forth) << a << ' ' << b;
         return forth;
+    };
+    const auto same = [&](const std::string &a, const std::string &b) {
+        return is_one_file(parent + a, parent + b);
     };
     for (const bool there : {false, true}) {
         if (there) {
@@ -64,7 +69,8 @@ TEST(Path, KnowsOneFileByTwoNames) {
         EXPECT_EQ(same("/a", "/link"), there);
         EXPECT_EQ(same("/a", "/hard"), there);
     }
-    EXPECT_TRUE(path_is_one_file("no_such_file", "./no_such_file"));
-    EXPECT_TRUE(path_is_one_file("/no_such_file", "//no_such_file"));
-    EXPECT_FALSE(path_is_one_file("no_such_file", "/no_such_file"));
+    EXPECT_TRUE(is_one_file("no_such_file", "./no_such_file"));
+    EXPECT_TRUE(is_one_file("/no_such_file", "//no_such_file"));
+    EXPECT_FALSE(is_one_file("no_such_file", "/no_such_file"));
+    EXPECT_TRUE(are_two_files("a", nullptr, "b", "no_such_file", &why));
 }
