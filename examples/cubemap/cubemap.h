@@ -78,9 +78,8 @@ void cubemap_frame_close(cubemap_frame *frame); // not `sample`
 void cubemap_raster(const cubemap_frame *frame);
 // Writes the texels of levels 1, 2, ...: each the mean of four of the level below. Writes color.
 void cubemap_render(const cubemap_frame *frame);
-// Adjoint of the lookup: from color_gradient writes sums. policy: one of sum_strategies, threshold
-// 0..MAX_THRESHOLD. DISTWAR_FIXED expects gradients about as large as those of a mean over all values
-// (l1_loss). lanes: NULL; else the commits are counted there, device memory, and not made.
+// Adjoint of the lookup: from color_gradient writes sums. policy, lanes: as sum_values of commit.cuh has them.
+// DISTWAR_FIXED expects gradients about as large as those of a mean over all values (l1_loss).
 void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy, lane_histogram *lanes);
 // Adjoint of the means: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);

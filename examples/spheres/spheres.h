@@ -76,10 +76,9 @@ void sphere_frame_close(sphere_frame *frame);
 // Writes views; list and list_length, which are the first `kept` of the spheres that the pixel's ray meets, by depth,
 // then by index; color and total. Cost: every tile tests every sphere and sorts those that reach it.
 void spheres_draw(const sphere_frame *frame);
-// Adjoint of the blend: from color_gradient writes the moments. policy: one of sum_strategies, threshold
-// 0..MAX_THRESHOLD. The fixed point of DISTWAR_FIXED expects gradients of about 1 / (channels width height),
-// as l1_loss gives. A pixel's part of a sum may be up to 2^15 times as large; sum_memory_is_exact fails if
-// one was larger. lanes: NULL; else the commits are counted there, device memory, and not made.
+// Adjoint of the blend: from color_gradient writes the moments. policy, lanes: as sum_values of commit.cuh has them.
+// DISTWAR_FIXED expects gradients of about 1 / (channels width height), as l1_loss gives. A pixel's part of a sum may be up
+// to 2^15 times as large; sum_memory_is_exact fails if one was larger.
 void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, lane_histogram *lanes);
 // Adjoint of the projection: from the moments writes the gradient of every parameter.
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient);

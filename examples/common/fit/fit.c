@@ -63,9 +63,8 @@ static void compare(const fitting *f, int target, float *gradient) {
 }
 
 static void print_head(const fitting *f, int views) {
-    const sum_memory *const sums = f->scene.sums;
-    printf("%-10s %s, %d values of %lld keys\n", f->work->program, f->scene.text, sums->values,
-           (long long)sums->keys);
+    printf("%-10s %s, %d values of %lld keys\n", f->work->program, f->scene.text, f->scene.sums->values,
+           (long long)f->scene.sums->keys);
     printf("views      %d of %d x %d, on %s\n", views, (int)f->width, (int)f->height, device_name());
 }
 

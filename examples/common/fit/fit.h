@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train and bench.
+// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train and bench. All memory is
+// device memory unless it is called host, work is queued on the default stream, a failure of the device ends the program.
 #pragma once
 
 #include "strategies/strategies.h"
@@ -7,8 +8,6 @@
 C_LINKAGE_BEGIN
 
 // ---- descent: the mean absolute difference with its gradient, and Adam's step
-
-// All memory is device memory, and work is queued on the default stream. A failure of the device ends the program.
 
 // loss: one number, opened with device_allocate(L1_LOSS_BYTES); read it by l1_loss_read.
 // gradient[i] = sign(value[i] - target[i]) / count, 0 where they are equal; NULL: only the loss. count >= 1.
@@ -46,7 +45,7 @@ void bench_cost_add(bench_cost *all, int views, double *milliseconds, size_t cou
 
 enum { FIT_VIEWS = 8, FIT_GROUPS = 4 };
 
-// What is drawn and fitted, on the device. Work is queued on the default stream.
+// What is drawn and fitted.
 typedef struct fit_scene {
     int channels;                  // of a picture; a picture that is written has the first three
     float *color, *color_gradient; // [channels][height][width]
@@ -56,7 +55,7 @@ typedef struct fit_scene {
     char text[256];                // "302 spheres": what is drawn, for people
 } fit_scene;
 
-// A program's part; its state is its own. A failure of the device ends the program.
+// A program's part; its state is its own.
 typedef struct fit_workload {
     const char *program;        // "spheres"
     const char *summary;        // what train does, one clause
@@ -70,8 +69,7 @@ typedef struct fit_workload {
     void (*close)(void);
     void (*draw)(int view);     // writes color; 0 <= view < FIT_VIEWS
     void (*start)(float *host); // from the scene's parameters to those that training starts from
-    // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives. lanes: NULL; else
-    // only counts the commits there, device memory.
+    // From color_gradient, as l1_loss gives it, to sums. policy, lanes: as sum_values of commit.cuh has them.
     void (*backward)(distwar_policy policy, lane_histogram *lanes);
     void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory
 } fit_workload;
