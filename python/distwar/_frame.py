@@ -6,7 +6,7 @@ import weakref
 import torch
 
 from ._stages import CAMERA_FLOATS
-from ._tensors import address_of, captures, current_device, empty, gradient_like, on, stream_at
+from ._tensors import address_of, addresses, captures, current_device, empty, gradient_like, on, stream_at
 
 SECOND = b"distwar.rasterization has no second derivatives: it was differentiated with create_graph=True"
 # Where the entries of viewmats [4, 4] and Ks [3, 3] are in a gs_camera_gradient. 22: a member that is 0.
@@ -81,20 +81,18 @@ class _Frame(torch.autograd.Function):
     def forward(ctx, frame, means, quats, scales, opacities, colors, covars, constant, viewmats, Ks, screen):
         plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars, constant), \
             means.new_empty_strided
-        color, splats = new(*plan.color), new(*plan.splats)
-        alphas = new(*plan.alphas) if frame.wants_alpha else None
-        depths = None if plan.shape.depth is None or plan.depth_at else new(*plan.depths)
-        at = [address_of(a, kept) for a in scene]
-        at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
+        splats, at, images = new(*plan.splats), [address_of(a, kept) for a in scene], []
         frame.splats, frame.stream = splats, stream_at(frame.index)
 
-        def allocate(size):
-            block = new((size // 4,), (1,))
-            return block, block.data_ptr()
-        block, at_block, frame.view = plan.forward(
-            frame.index, frame.cameras, at, at_image, None if alphas is None else alphas.data_ptr(), frame.background, allocate,
-            frame.stream, captures(frame.index), frame.wait, frame.leave_out if frame.clip > 0 else None)
-        frame.at = [*at, *at_image, at_block]  # what frame.view points to
+        def place():
+            images[:] = new(*plan.color), None if plan.shape.depth is None or plan.depth_at else new(*plan.depths), \
+                new(*plan.alphas) if frame.wants_alpha else None
+            return addresses(images)
+        block, frame.view = plan.forward(
+            frame.index, frame.cameras, at, splats.data_ptr(), place, frame.background, frame.stream, captures(frame.index),
+            frame.wait, frame.leave_out if frame.clip > 0 else None)
+        color, depths, alphas = images
+        frame.at = [*at, *addresses((splats, color, depths, block))]  # what frame.view points to
         ctx.frame = frame
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*scene, viewmats, Ks, splats, color, depths, block)
@@ -117,7 +115,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
         d_color = torch.zeros_like(color)
     plan, stream, kept, of_images, wanted = frame.plan, stream_at(frame.index), [], [], ctx.needs_input_grad
     new = splats.new_empty_strided
-    view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
+    view, at = frame.view, addresses((*scene, splats, color, depths, block))
     if at != frame.at:
         at[:7] = [address_of(a, kept) for a in scene]
         view, frame.at = plan.moved(view, at[:7], at[7:10], at[10]), at
@@ -141,16 +139,15 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     if watched:
         d_means2d = [empty(splats.shape[:2] + (2,), splats) if kind in watched else None for kind in Watch.KINDS]
     d_colors = None if plan.shape.channels == 3 else gradient_like(scene[4])
-    plan.render_backward(view, gradient, None if d_colors is None else d_colors.data_ptr(), frame.strategy, stream,
-                         d_means2d and [None if a is None else a.data_ptr() for a in d_means2d], frame.wait)
+    plan.render_backward(view, gradient, *addresses([d_colors]), frame.strategy, stream, d_means2d and addresses(d_means2d),
+                         frame.wait)
     # Unless the graph is kept, what only the blend has read makes room for the gradients.
     color = depths = block = of_images = None
     ctx.maybe_clear_saved_tensors()
     d_scene = [gradient_like(a) for a in scene]
     if d_colors is not None:
         d_scene[4] = d_colors
-    plan.project_backward(view, gradient, [None if d is None else d.data_ptr() for d in d_scene], stream,
-                          None if d_cameras is None else d_cameras.data_ptr(), frame.wait)
+    plan.project_backward(view, gradient, addresses(d_scene), stream, *addresses([d_cameras]), frame.wait)
     if watched:
         frame.watch.tell(frame, d_means2d)
     if frame.density is not None:
@@ -189,8 +186,7 @@ class _Means2d(torch.autograd.Function):
             view = plan.view(frame.cameras, [address_of(a, kept) for a in scene], address_of(splats, kept))
             gradient = plan.gradient(0, None, None, moments.data_ptr())
             gradient.pixel_mean2d = address_of(d_means2d, kept)
-            plan.project_backward(view, gradient, [None if d is None else d.data_ptr() for d in d_scene],
-                                  stream_at(frame.index), d_cameras.data_ptr() if wanted else None)
+            plan.project_backward(view, gradient, addresses(d_scene), stream_at(frame.index), *addresses([d_cameras]))
             if plan.shape.channels != 3:
                 d_scene[4] = None
             return None, *d_scene, *(_of_cameras(d_cameras, viewmats, Ks) if wanted else (None, None))

@@ -36,6 +36,7 @@ class _L1Ssim(torch.autograd.Function):
                 count = min(views - first, MOST_VIEWS)
                 of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
                 lib.check(lib.gs_loss(of, count, stream))
+            lib.context(stream).trim()
             loss = results[:, 0].mean(dtype=torch.float32)
         ctx.views = views
         ctx.save_for_backward(gradients)

@@ -39,11 +39,10 @@ class _Frame:
             numpy.empty(shape, "float32") for shape, _ in (plan.color, plan.alphas, plan.depths, plan.splats))
         view, K = (_float32(name, arrays[name][camera]) for name in ("viewmats", "Ks"))
         # The block, which holds the lists, lives as long as this.
-        self.block, _, self.view = plan.forward(
-            None, packed_cameras(_address(view), _address(K), 1, plan.camera_ends),
-            [*map(_address, self.scene), None, None],
-            (_address(self.splats), _address(self.image), None if request.depth is None else _address(self.depth)),
-            _address(self.alpha), None, plan.lib.new, None, False)
+        self.block, self.view = plan.forward(
+            None, packed_cameras(_address(view), _address(K), 1, plan.camera_ends), [*map(_address, self.scene), None, None],
+            _address(self.splats), lambda: (_address(self.image), None if request.depth is None else _address(self.depth),
+                                            _address(self.alpha)), None, None, False)
         self.radii = numpy.empty(request.count, "int32")
         plan.radii(_address(self.splats), _address(self.radii), None)
 

@@ -66,7 +66,7 @@ _settled, _OLD = {}, 256
 
 _scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh0, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
-_memory = struct.Struct("<2Q2q7Q")  # of gs_view: memory with its bytes and capacities, splats, image
+_memory = struct.Struct("<2Q2q2Q")  # of gs_view: memory with its bytes and capacities, splats, colours
 _MEMORY = gs.View.memory.offset
 _capacities, _CAPACITIES = struct.Struct("<2q"), _MEMORY + gs.ViewMemory.isect_capacity.offset
 _DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
@@ -76,7 +76,7 @@ _images = struct.Struct("<3Q")  # of gs_gradient: color, alpha, splat_grad
 _CAMERA, _CAMERA_BYTES = gs.View.camera.offset, sizeof(gs.Camera)
 _one_camera = struct.Struct(f"{_CAMERA_BYTES}s")
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
-assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _images.size
+assert gs.View.image.offset + 8 - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _images.size
 
 _viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
 _Memory = ctypes.c_char * 64
@@ -176,56 +176,50 @@ class Plan:
             return status
         return run
 
-    def forward(self, index, cameras, scene, image, alphas, background, allocate, stream, capturing, wait=None, clip=None):
-        """Projects and blends. index: of the device, None: a CPU. image: the addresses of splats [C, N, 12], planar colours,
-        depths or None; alphas: an address or None; background: three numbers or None. allocate(bytes) returns a block and
-        its address. capturing: nothing may wait, the image is NaN if the lists have no room. wait(): after each stage;
-        clip(): after the projection. Returns the block that the lists lie in, its address, and a gs_view, for backward()."""
-        lib, (splats, color, depths), view = self.lib, image, self.view(cameras, scene, image[0])
-        depth = color + self.depth_at if self.depth_at else depths or 0
-        key = index, self.shape.cameras, self.shape.settings[:2]
+    def forward(self, index, cameras, scene, splats, images, background, stream, capturing, wait=None, clip=None):
+        """Projects and blends. index: of the device, None: a CPU. splats: the address of [C, N, 12]. images() returns the
+        addresses of planar colours, depths or None, and alphas or None, once the memory of sorting is free. background:
+        three numbers or None. capturing: nothing may wait, the image is NaN if the lists have no room. wait(): after each
+        stage; clip(): after the projection. Returns the block that the lists lie in and a gs_view, for backward()."""
+        lib, view = self.lib, self.view(cameras, scene, splats)
+        image, key = view.image, (index, self.shape.cameras, self.shape.settings[:2])
         if capturing and key not in _settled:
             raise RuntimeError("distwar: render an image of this size before a CUDA graph captures one: it finds the room")
         capacities, division, age = _settled.get(key, ((0, 1), (0, 0), 0))
         if age >= _OLD and not capturing:
             capacities, age = (0, 1), 0
-        _memory.pack_into(view, _MEMORY, 0, 0, *capacities, splats, color, 0, 0, depth, 0, alphas or 0)
+        # The colours get their place later: until then any address keeps gs_bin from giving them one.
+        _memory.pack_into(view, _MEMORY, 0, 0, *capacities, splats, splats)
         _division.pack_into(view, _DIVISION, *division)
         if background is not None:
             _background.pack_into(view, _BACKGROUND, *background)
-        calls = [lib.gs_forward]
-        if capturing or wait is not None or clip is not None:
-            names = ["gs_project", "gs_bin", "gs_render", "gs_settle"][:3 if capturing else 4]
-            calls = [self._stage(name, None if capturing else wait) for name in names]
-            if clip is not None:
-                calls.insert(1, lambda *_: clip() or gs.GS_OK)
-        if capturing:  # a graph has a Context of its own, whose memory then is the graph's
-            context = gs.Context(lib, stream, allocate)
-        else:
-            context = lib.context(stream)
-            context.new = allocate
-        place = byref(view)
+        project, sort, render, settle = [self._stage(name, None if capturing else wait) for name in (
+            "gs_project", "gs_bin", "gs_render", "gs_settle")]
+        # A graph has a Context of its own, whose memory then is the graph's.
+        context, at = gs.Context(lib, stream) if capturing else lib.context(stream), byref(view)
         try:
-            while True:
-                status = gs.GS_OK
-                for call in calls:
-                    status = status or call(place, context)
-                if status != gs.GS_ISECTS_DO_NOT_FIT:
-                    break
+            status = gs.GS_ISECTS_DO_NOT_FIT
+            while status == gs.GS_ISECTS_DO_NOT_FIT:
+                context.check(project(at, context))
+                if clip is not None:
+                    clip()
+                context.check(sort(at, context))
+                context.trim()
+                image.color, depths, image.alpha = images()
+                image.depth = image.color + self.depth_at if self.depth_at else depths
+                context.check(render(at, context))
+                status = gs.GS_OK if capturing else settle(at, context)
             context.check(status)
-            at = view.memory.memory
-            block = context.take(at)
+            block = context.take(view.memory.memory)
         finally:
             context.blocks.pop(view.memory.memory, None)
             if capturing:
                 context.close()
-            else:
-                context.new = lib.new
         if not capturing:
             if len(_settled) > 256:
                 _settled.clear()
             _settled[key] = _capacities.unpack_from(view, _CAPACITIES), _division.unpack_from(view, _DIVISION), age + 1
-        return block, at, view
+        return block, view
 
     def moved(self, view, scene, image, block):
         """The view of forward(), whose arrays may now be at other addresses."""
@@ -257,6 +251,8 @@ class Plan:
         if d_means2d is not None:
             gradient.abs_mean2d = d_means2d[1] or kept
         lib.check(self._stage("gs_render_backward", wait)(*of, lib.policies[strategy], stream))
+        if strategy == "fixed":
+            lib.context(stream).trim()
         if d_means2d is not None:
             lib.check(lib.gs_mean2d_gradient(of[0], gradient.splat_grad, *d_means2d, stream))
             gradient.abs_mean2d = kept

@@ -79,6 +79,10 @@ def address_of(tensor, kept):
     return kept[-1].data_ptr()
 
 
+def addresses(tensors):
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
 def on_host(tensor, at_once=True):
     """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change. at_once=False: None
     the first time."""

@@ -3,8 +3,9 @@
 on numpy arrays (CPU library) or torch tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so.
 The headers document the calls."""
 import ctypes
-import functools
+import importlib
 import itertools
+import sys
 import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
@@ -114,11 +115,10 @@ class Allocator(Structure):
 
 
 class Context:
-    """A gs_context whose memory are arrays. new(bytes) returns one and its address; a caller may set another for a call.
-    take() one of them: it is then the caller's."""
+    """A gs_context whose memory are arrays. take() one of them: it is then the caller's."""
 
-    def __init__(self, library, stream, new):
-        self.new, self.blocks, self.failure, handle = new, {}, None, c_void_p()
+    def __init__(self, library, stream):
+        self.blocks, self.failure, handle = {}, None, c_void_p()
         self._library, self._callbacks = library, (_Allocate(self._allocate), _Release(self._release))
         library.check(library.lib.gs_context_create(byref(Allocator(*self._callbacks)), c_void_p(stream),
                                                     byref(handle)))
@@ -126,7 +126,7 @@ class Context:
 
     def _allocate(self, user, size, stream):
         try:
-            block, address = self.new(size)
+            block, address = self._library.new(size)
         except Exception as failure:  # check() raises it
             self.failure = failure
             return None
@@ -138,6 +138,10 @@ class Context:
 
     def take(self, address):
         return self.blocks.pop(address)
+
+    def trim(self):
+        """Gives back what no later call reads."""
+        self._library.lib.gs_context_trim(self.handle)
 
     def check(self, status):
         """As Library.check(); where memory was refused, the allocator's exception."""
@@ -195,15 +199,6 @@ class Library:
                 function.argtypes = arguments
                 setattr(self, "gs_" + name, function)
 
-    @functools.cached_property
-    def arrays(self):
-        """The module of the arrays: torch or numpy."""
-        if self.backend == "cuda":
-            import torch
-            return torch
-        import numpy
-        return numpy
-
     def check(self, status):
         """Raises Error unless the status of a call is GS_OK."""
         if status != GS_OK:
@@ -212,21 +207,27 @@ class Library:
     def call(self, name, *arguments):
         """A call of distwar_gs.h without its last argument, the stream: torch's current stream is used. Raises Error unless
         its status is GS_OK."""
-        self.check(getattr(self, name)(*arguments, self.arrays.cuda.current_stream().cuda_stream
-                                       if self.backend == "cuda" else None))
+        stream = self._torch.cuda.current_stream().cuda_stream if self.backend == "cuda" else None
+        self.check(getattr(self, name)(*arguments, stream))
 
     def context(self, stream):
         """The Context of this thread for a stream of the current device: the default streams of all devices are 0."""
-        contexts, key = self._contexts.of, (stream, self.arrays.cuda.current_device() if self.backend == "cuda" else None)
+        contexts, key = self._contexts.of, (stream, self._torch.cuda.current_device() if self.backend == "cuda" else None)
         if key not in contexts:
-            contexts[key] = Context(self, stream, self.new)
+            contexts[key] = Context(self, stream)
         return contexts[key]
 
     def new(self, size):
-        """Memory for a Context: what holds it, and its address."""
-        if self.backend == "cuda":
-            block = self.arrays.empty(size, dtype=self.arrays.uint8, device="cuda")
-            return block, block.data_ptr()
-        block = (ctypes.c_char * (size + 256))()
-        at = ctypes.addressof(block)
-        return block, at + -at % 256
+        """Memory for a Context: what holds it, and its address. A tensor, if there can be some: its graph may keep it."""
+        if self._torch is None:
+            block = (ctypes.c_char * (size + 256))()
+            at = ctypes.addressof(block)
+            return block, at + -at % 256
+        block = self._torch.empty(size, dtype=self._torch.uint8, device="cuda" if self.backend == "cuda" else "cpu")
+        return block, block.data_ptr()
+
+    @property
+    def _torch(self):
+        """None: nobody has imported it, and the arrays are numpy's."""
+        torch = sys.modules.get("torch")
+        return importlib.import_module("torch") if torch is None and self.backend == "cuda" else torch

@@ -309,13 +309,6 @@ class Rasterizer(unittest.TestCase):
         self.assertLess(relative(moved.cpu(), rasterized(s, settings_of(s))[1][0]), 1e-5)
         self.assertGreater(relative(moved.cpu(), first.cpu()), 1e-2)
 
-    def test_no_gaussians(self):
-        s = scene(count=0)
-        means2D, (picture, radii) = rasterized(s, settings_of(s))
-        picture.sum().backward()
-        self.assertEqual((tuple(radii.shape), tuple(s["means"].grad.shape)), ((0,), (0, 3)))
-        self.assertLess(relative(picture[:, 5, 5], [0.1, 0.2, 0.3]), 1e-6)
-
     def test_refusals(self):
         s = scene()
 

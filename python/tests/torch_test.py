@@ -3,8 +3,8 @@
 reads, and the loss."""
 import gc
 import unittest
-import unittest.mock
 import weakref
+from unittest import mock
 
 import numpy as np
 import scenes
@@ -14,6 +14,7 @@ from scenes import relative
 
 import distwar
 from distwar import _stages
+from distwar._tensors import stream_of
 
 distwar.gsplat_version = (1, 5)  # whatever is installed
 
@@ -203,22 +204,29 @@ class DensityControl(unittest.TestCase):
             self.assertEqual([a() is None for a in alive], [True] * 4, options)
 
     def test_memory_of_sorting_is_not_kept(self):
-        """The backward pass keeps the lists alone, and until the blend's adjoint is queued unless the graph is kept."""
+        """Nor is that of a loss and of deterministic sums; images come after it. The backward pass keeps the lists alone, and
+        until the blend's adjoint is queued unless the graph is kept."""
         _stages._settled.clear()
-        s, blocks = tensors(scenes.scene(cameras=2, count=500)), []
-        with torch.autograd.graph.saved_tensors_hooks(lambda a: blocks.append(a) or a, lambda a: a):
-            colors, alphas, _ = render(s)
-        (room, *_), = _stages._settled.values()
-        lists = 4 * room[0] + 8 * alphas.numel()
-        block = max((a for a in blocks if a.dim() == 1), key=torch.numel)
-        self.assertIn(block.nbytes, range(lists, lists + 65536))
-        block, lived = weakref.ref(block), []
-        blocks.clear()
-        plan, run = _stages.Plan, _stages.Plan.project_backward
-        with unittest.mock.patch.object(plan, "project_backward", lambda *a: lived.append(block() is not None) or run(*a)):
+        s, blocks, found, plan = tensors(scenes.scene(cameras=2, count=500)), [], [], _stages.Plan
+        forward, backward = plan.forward, plan.project_backward
+        now = distwar.library().context(stream_of(s["means"].device)).blocks
+        with mock.patch.multiple(
+                plan, forward=lambda *of: forward(*of[:5], lambda: found.append(len(now)) or of[5](), *of[6:]),
+                project_backward=lambda *of: found.append((block() is None, len(now))) or backward(*of)), \
+                mock.patch.object(distwar, "deterministic", True):
+            with torch.autograd.graph.saved_tensors_hooks(lambda a: blocks.append(a) or a, lambda a: a):
+                colors, alphas, _ = render(s)
+            (room, *_), = _stages._settled.values()
+            lists = 4 * room[0] + 8 * alphas.numel()
+            block, = (a for a in blocks if a.dtype == torch.uint8)
+            self.assertIn(block.nbytes, range(lists, lists + 65536))
+            block = weakref.ref(block)
+            blocks.clear()
+            loss = distwar.l1_ssim_loss(colors, (0 * colors).byte())
+            self.assertEqual(now, {})
             for kept in True, False:
-                colors.sum().backward(retain_graph=kept)
-        self.assertEqual(lived, [True, False])
+                loss.backward(retain_graph=kept)
+        self.assertEqual(found, [1, 1, (False, 0), (True, 0)])
 
     def test_a_loss_of_means2d_counts(self):
         s, found = tensors(scenes.scene()), []
@@ -234,7 +242,7 @@ class DensityControl(unittest.TestCase):
         s = tensors(scenes.scene(cameras=2))
         for packed in (False, True):
             by_axis = render(s, packed=packed)[2]["radii"]
-            with unittest.mock.patch.object(distwar, "gsplat_version", (1, 4)):
+            with mock.patch.object(distwar, "gsplat_version", (1, 4)):
                 self.assertTrue(torch.equal(render(s, packed=packed)[2]["radii"], by_axis[..., 0]))
 
     def test_packed(self):

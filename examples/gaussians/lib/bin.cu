@@ -607,13 +607,17 @@ int64_t most_parts(int64_t isect_capacity) {
     return isect_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// Entries of a bucket. Unless they are given, all buckets have min(32 n, max(2^26, min(8 n, 2^30), n)) entries, with n =
-// isect_capacity: 32 n because some tiles have much longer lists than others, less from 256 MB and from 4 GB on.
+// Entries that all buckets get unless more are given: more than 256 MB only for long lists, more than 4 GB hardly ever.
+int64_t most_buckets(int64_t isects) {
+    constexpr int64_t small = 1 << 26, large = 1 << 30;
+    return std::max({small, std::min(8 * isects, large), isects});
+}
+
+// Entries of a bucket. Unless given, all have 32 for an intersection: some tiles have much longer lists than others.
 uint32_t room_of(const gs_view_memory &memory, int64_t counters) {
-    constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
-    const int64_t isects = memory.isect_capacity,
-                  most = std::max({small, std::min(8 * isects, large), isects});
-    const int64_t all = memory.bucket_capacity > 0 ? memory.bucket_capacity : std::min(32 * isects, most);
+    const int64_t least = 32, isects = memory.isect_capacity;
+    const int64_t all =
+        memory.bucket_capacity > 0 ? memory.bucket_capacity : std::min(32 * isects, most_buckets(isects));
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
@@ -705,7 +709,7 @@ bool is_capturing([[maybe_unused]] gs_stream stream) {
 #ifdef __SIMT__
     return false;
 #else
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaStreamCaptureStatus status;
     return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 #endif
 }
@@ -766,7 +770,7 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, place_arrays(nullptr, view, &a), &scratch));
     place_arrays(scratch, view, &a);
 
-    int multiprocessors = 0;
+    int multiprocessors;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int tiles = tiles_of(grid);
     int per_block = bin_block; // as many splats as possible while there are enough blocks to fill the GPU
@@ -834,8 +838,10 @@ gs_status gs_settle(gs_view *view, gs_context *context) {
         report.isects = summary.isects, report.buckets = summary.buckets;
     }
     view->isects_needed = report.isects;
-    grow(&view->memory.isect_capacity, report.isects);
-    if (view->memory.bucket_capacity > 0) grow(&view->memory.bucket_capacity, report.buckets);
+    gs_view_memory &room = view->memory;
+    grow(&room.isect_capacity, report.isects);
+    if (room.bucket_capacity > 0)
+        grow(&room.bucket_capacity, std::min(report.buckets, most_buckets(room.isect_capacity)));
     if (report.isects > ranges.isects)
         return libgs_fail(GS_ISECTS_DO_NOT_FIT, "%s: %lld intersections, room for %lld", __func__,
                           static_cast<long long>(report.isects), static_cast<long long>(ranges.isects));
@@ -860,7 +866,7 @@ gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && isects >= lengths->isects && longest >= lengths->longest,
                "lengths must be given, and isects and longest of the image not be less");
-    int multiprocessors = 0;
+    int multiprocessors;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int pixels = pixels_of_thread(isects, longest, tiles_of(grid_of(view)), multiprocessors);
     const int split = split_class(isects, multiprocessors, pixels);

@@ -40,9 +40,9 @@ const char *gs_backend(void) {
 }
 
 const char *gs_version(void) {
-#define GS_DOTTED(major, minor, patch) #major "." #minor "." #patch
-#define GS_VALUES_DOTTED(major, minor, patch) GS_DOTTED(major, minor, patch)
-    return GS_VALUES_DOTTED(GS_VERSION_MAJOR, GS_VERSION_MINOR, GS_VERSION_PATCH);
+#define GS_TEXT(x) #x
+#define GS_VALUE(x) GS_TEXT(x)
+    return GS_VALUE(GS_VERSION_MAJOR) "." GS_VALUE(GS_VERSION_MINOR) "." GS_VALUE(GS_VERSION_PATCH);
 }
 
 const char *gs_name(gs_names list, int32_t number) {
@@ -60,18 +60,17 @@ static bool has_pool(void) {
 #ifdef __SIMT__
     return true;
 #else
-    int device = 0, pools = 0;
+    int device, pools;
     return cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, device) == cudaSuccess && pools;
 #endif
 }
 
 static void *allocate_on_device(void *user, size_t bytes, gs_stream stream) {
-    void *memory = NULL;
+    void *memory;
     (void)user;
-    const cudaError_t status =
-        has_pool() ? cudaMallocAsync(&memory, bytes, stream) : cudaMalloc(&memory, bytes);
-    if (status == cudaSuccess) return memory;
+    if ((has_pool() ? cudaMallocAsync(&memory, bytes, stream) : cudaMalloc(&memory, bytes)) == cudaSuccess)
+        return memory;
     (void)cudaGetLastError(); // the caller reports it
     return NULL;
 }
@@ -90,17 +89,23 @@ gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_
                "the allocator must have both functions");
     gs_context *const made = malloc(sizeof *made);
     if (!made) return libgs_fail(GS_DEVICE_ERROR, "%s: no memory for a context", __func__);
-    *made = (gs_context){.allocator = {allocate_on_device, release_on_device, NULL}, .stream = stream};
+    *made = (gs_context){.allocator = {allocate_on_device, release_on_device}, .stream = stream};
     if (allocator) made->allocator = *allocator;
     *context = made;
     return GS_OK;
 }
 
-void gs_context_destroy(gs_context *context) {
-    if (!context) return;
-    for (int k = 0; k < CONTEXT_BUFFERS; k++)
+void gs_context_trim(gs_context *context) {
+    for (int k = 0; k < CONTEXT_BUFFERS; k++) {
         if (context->memory[k])
             context->allocator.release(context->allocator.user, context->memory[k], context->stream);
+        context->memory[k] = NULL, context->bytes[k] = 0;
+    }
+}
+
+void gs_context_destroy(gs_context *context) {
+    if (!context) return;
+    gs_context_trim(context);
     if (context->reports) (void)cudaFreeHost(context->reports);
     free(context);
 }
@@ -157,7 +162,7 @@ gs_status libgs_grow(const char *function, gs_context *context, void **memory, s
     if (*memory && *bytes >= needed) return GS_OK;
     GS_TRY(libgs_context(function, &context));
     const gs_allocator *const by = &context->allocator;
-    const size_t more = *memory ? *bytes + *bytes / 8 : 0;
+    const size_t more = *bytes + *bytes / 8;
     if (*memory) by->release(by->user, *memory, context->stream);
     *bytes = more > needed ? more : needed;
     *memory = by->allocate(by->user, *bytes, context->stream);

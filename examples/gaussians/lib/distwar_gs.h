@@ -28,6 +28,7 @@
 #define GS_H
 
 #include <distwar/strategy.h>
+#include <stdalign.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,6 @@
 extern "C" {
 #endif
 
-struct CUstream_st;
 typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
 
 typedef struct gs_context gs_context;
@@ -65,6 +65,7 @@ typedef struct gs_allocator {
 // time may use a context. A call whose context is NULL uses one of the calling thread's own, on stream NULL.
 gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_context **context);
 void gs_context_destroy(gs_context *context); // NULL is harmless
+void gs_context_trim(gs_context *context);    // gives back all memory, that of a plan too: calls take it anew
 
 // The version of libdistwar_gs, "major.minor.patch"; that of the headers of distwar is another (distwar/version.h). CMake
 // and Python take it from here; of libdistwar_train, libdistwar_index and dsplat it is the same.
@@ -142,16 +143,10 @@ typedef struct gs_camera {
     float far_plane;       // a Gaussian with a larger z (fisheye: distance) is culled; 0: none is
 } gs_camera;
 
-#ifdef __cplusplus
-#define GS_ALIGNED_16 alignas(16)
-#else
-#define GS_ALIGNED_16 _Alignas(16)
-#endif
-
 // The footprint of a Gaussian in one view. 48 bytes, loaded as three 16-byte words.
 typedef struct gs_splat {
-    GS_ALIGNED_16 float mean[2]; // pixels; d = pixel - mean
-    float conic_sqrt[3];         // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
+    alignas(16) float mean[2]; // pixels; d = pixel - mean
+    float conic_sqrt[3];       // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
@@ -160,11 +155,11 @@ typedef struct gs_splat {
 
 // What gs_render_backward sums over the pixels of a splat; e as in gs_splat.conic_sqrt (math.md, section 3).
 typedef struct gs_splat_grad {
-    GS_ALIGNED_16 float color[GS_CHANNELS]; // d loss / d color
-    float h;                                // d loss / d log alpha
-    float h_e0, h_e1;                       // h e
-    float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
-    float depth;                            // d loss / d depth
+    alignas(16) float color[GS_CHANNELS]; // d loss / d color
+    float h;                              // d loss / d log alpha
+    float h_e0, h_e1;                     // h e
+    float h_e0e0, h_e0e1, h_e1e1;         // h e e^T
+    float depth;                          // d loss / d depth
     // |h e0| and |h n e|, n = (w1, w2) / |(w1, w2)|: times 2 ln 2 w0 and 2 ln 2 |(w1, w2)| the sums of |d loss / d mean|
     float abs_x, abs_y;
 } gs_splat_grad;
@@ -241,10 +236,9 @@ typedef struct gs_view {
     gs_views views;
     gs_rows rows;            // gs_bin leaves the lists of other rows empty: background. {0, 0}: all rows
     int32_t normalize_depth; // not 0: image.depth is divided by alpha
-    int32_t
-        inverse_depth; // not 0: it is of 1 / gs_splat.depth: the form of monocular estimates, 0 where nothing is
-    gs_view_memory memory; // belongs to this view, not to copies of it
-    gs_splat *splats;      // [count], written by gs_project; NULL: gs_forward places it in memory
+    int32_t inverse_depth;   // not 0: it is of 1 / gs_splat.depth, as monocular estimates; 0 where nothing is
+    gs_view_memory memory;   // belongs to this view, not to copies of it
+    gs_splat *splats;        // [count], written by gs_project; NULL: gs_forward places it in memory
     gs_image image; // written by gs_render; gs_bin places in memory what of its first three arrays is NULL
     gs_tile_ranges ranges; // written by gs_bin
     int64_t isects_needed; // written by gs_settle: entries that the lists have or would need
@@ -273,7 +267,7 @@ typedef struct gs_adam_step {
     gs_adam_rates rates;
     int64_t step; // 1, 2, ...
     float *
-        density; // [count][2], or NULL: to density[i][0] is added the sum of |abs_mean2d| over the views, for gs_refill
+        density; // [count][2], or NULL: for gs_refill density[i][0] gets the sum of |abs_mean2d| over the views
 } gs_adam_step;
 
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
@@ -318,8 +312,8 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 
 // Writes view->splats.
 // Reads:   gaussians, sh_degree_used, camera.
-// Cost:    one thread per Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
-//          60 operations in double precision; it need not be positive definite if its projection is.
+// Cost:    one thread per Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some 60
+//          operations in double precision; it need not be positive definite if its projection is.
 // Given colours of GS_CHANNELS channels that are not finite cull a Gaussian; others make its pixels not finite.
 gs_status gs_project(const gs_view *view, gs_context *context);
 
@@ -334,18 +328,19 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_context *con
 
 // Sorts the splats into tiles. Writes view->ranges and what lies in view->memory.
 // Reads:   splats, gaussians.count, the camera's size, rows, memory.
-// Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
-//          the image. (Rounding may add a splat just below 1/255.) Until gs_settle the host does not know whether they fit:
-//          if not, they are empty, gs_render makes all of the image but n_contrib NaN, and gs_backward returns gradients of
-//          0 (DISTWAR_FIXED: NaN, if those of the image are). ranges.pixels_per_thread and split_tiles keep values that
-//          are valid (those of an earlier view, for example); others become what suits the number of tiles.
+// Result:  the list of a tile has every splat with alpha >= 1/255 at one of its pixel centres inside the image. (Rounding
+//          may add one just below.) Until gs_settle the host does not know whether they fit: if not, they are empty,
+//          gs_render makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0 (DISTWAR_FIXED: NaN,
+//          if those of the image are). ranges.pixels_per_thread and split_tiles keep values that are valid (those of an
+//          earlier view, for example); others become what suits the number of tiles.
 gs_status gs_bin(gs_view *view, gs_context *context);
 
 // Waits until the lists of the view's last gs_bin, in the same context, are counted; not for their sorting, nor for what is
 // queued behind gs_bin: queue gs_render and the loss first. Several views may be queued, up to 64, before each is settled.
 // Writes isects_needed and of ranges isects, pixels_per_thread and split_tiles: gradients then have the bits that they have
 // after gs_forward. Lets memory.isect_capacity and bucket_capacity grow for the next pass. Settled views return at once.
-// GS_ISECTS_DO_NOT_FIT: ranges is unchanged. Queue the pass again, from gs_bin on.
+// GS_ISECTS_DO_NOT_FIT: ranges is unchanged. Queue the pass again, from gs_bin on; where the splats lie in the view's
+// memory, which gs_bin lets grow and so loses, from gs_project on.
 // After the replay of a graph that has captured gs_bin: says the same of that replay, and waits for the stream.
 gs_status gs_settle(gs_view *view, gs_context *context);
 
@@ -358,27 +353,25 @@ gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, g
 void gs_view_free(gs_view *view, gs_context *context);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are
-//          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
-// Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
-//          for more.
+// Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are GS_CHANNELS
+//          channels: gaussians.color, gaussians.channels, channel_background.
+// Cost:    one pass over the lists for each 32 channels, with room for 1, 3, 4, 8, 16 or 32.
 gs_status gs_render(const gs_view *view, gs_context *context);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
-//   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum; may clamp its summands
-//          (gs_gradient.block_limit)
+//   block  a tree over the tile in shared memory, then one compare-and-swap a sum; may clamp (gs_gradient.block_limit)
 //   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; if a sum could have
 //          overflowed, all are NaN
 int gs_has_strategy(distwar_strategy strategy);
 
-// Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than
-// GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_splat_grad.color is then unused.
-// Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if ranges.split_tiles
-//          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
-//          gradient->color, alpha, depth, block_limit.
-// Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
-//          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
-//          abs_mean2d needs one pass: 32 channels at most.
+// Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than GS_CHANNELS
+// channels goes to gradient->gaussians.color, [count][channels]; gs_splat_grad.color is then unused.
+// Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if ranges.split_tiles is 0;
+//          image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0. gradient->color, alpha,
+//          depth, block_limit.
+// Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d asks for
+//          them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for. abs_mean2d needs one pass:
+//          32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33, which block and
 //          fixed ignore. With other than GS_CHANNELS channels every strategy but fixed is the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
@@ -389,13 +382,11 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
                              float *abs_mean2d, gs_context *context);
 
-// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
-// alone if gs_render_backward has written it.
+// Adjoint of gs_project. Writes gradient->gaussians, but for a color of gs_render_backward, mean2d, abs_mean2d and camera.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d.
-// Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
-//          coefficients. An off-diagonal covariance counts once: it is stored once.
-//          gradient->camera has the same bits in every run if splat_grad has. matrix and se3_grad are undefined
-//          unless camera.rotation is a rotation.
+// Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH coefficients. An
+//          off-diagonal covariance counts once: it is stored once. gradient->camera has the same bits in every run if
+//          splat_grad has. matrix and se3_grad are undefined unless camera.rotation is a rotation.
 // Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_context *context);
 
@@ -406,8 +397,7 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
-    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If
-    // none counts, the loss is 0 and SSIM 1.
+    // [height][width], any alignment: pixels of 0 count in no mean and no window; NULL: all do. None: loss 0, SSIM 1
     const uint8_t *mask;
 } gs_comparison;
 
@@ -466,8 +456,7 @@ gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_
 
 // ---- Adam: docs/developers/math.md, section 6 ----
 
-// One step of Adam on every stored parameter. step = 1, 2, ... The moments have the shape of gaussians and
-// start as zeros.
+// One step of Adam on every stored parameter. step = 1, 2, ... The moments are of the shape of gaussians, at first 0.
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_context *context);

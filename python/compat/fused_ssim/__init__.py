@@ -14,7 +14,9 @@ def _run(x, y, valid, wants_gradient):
     pair = gs.SsimPair(width, height, planes, valid, x.data_ptr(), y.data_ptr())
     result = torch.empty(3, dtype=torch.float64, device=x.device)
     gradient = torch.empty_like(x) if wants_gradient else None
-    lib.check(lib.gs_ssim(pair, result.data_ptr(), None if gradient is None else gradient.data_ptr(), stream_of(x.device)))
+    stream = stream_of(x.device)
+    lib.check(lib.gs_ssim(pair, result.data_ptr(), None if gradient is None else gradient.data_ptr(), stream))
+    lib.context(stream).trim()
     return result[0].float(), gradient
 
 
