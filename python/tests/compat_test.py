@@ -14,7 +14,7 @@ import scenes
 import torch
 from diff_gaussian_rasterization import GaussianRasterizationSettings, GaussianRasterizer, rasterize_gaussians
 from fused_ssim import fused_ssim
-from on_torch import DEVICE, formulas, setUpModule, tensors  # noqa: F401
+from on_torch import DEVICE, NAMES, formulas, setUpModule, tensors  # noqa: F401
 from scenes import relative
 from simple_knn._C import distCUDA2
 
@@ -28,7 +28,7 @@ def scene(**options):
     s = scenes.scene(size=(W, H), **options)
     s["means"][:, 2] += 0.5
     s["Ks"][:, 0, 2], s["Ks"][:, 1, 2] = W / 2, H / 2
-    return tensors(s, ("means", "quats", "scales", "opacities", "colors"))
+    return tensors(s, NAMES[:5])
 
 
 def settings_of(s, **more):
@@ -74,8 +74,7 @@ class Rasterizer(unittest.TestCase):
         formulas."""
         s = scene(degree=degree)
         s["Ks"][:, 0, 2] += off_centre
-        leaves = {name: s[name].detach().clone().requires_grad_()
-                  for name in ("means", "quats", "scales", "opacities", "colors")}
+        leaves = {name: s[name].detach().clone().requires_grad_() for name in NAMES[:5]}
         theirs = {name: a.detach().cpu().double().requires_grad_() for name, a in leaves.items()}
         settings = settings_of(s, **options)
         if covariances:
@@ -136,7 +135,7 @@ class Rasterizer(unittest.TestCase):
         for warm in (True, False):
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
                 _, (picture, _, _) = rasterized(s, settings, means2D=None)
-                for name in ("means", "quats", "scales", "opacities", "colors"):
+                for name in NAMES[:5]:
                     s[name].grad = None
                 picture.backward(torch.ones_like(picture))
         counts = {event.key: event.count for event in profile.key_averages()}

@@ -11,7 +11,7 @@ from on_torch import DEVICE, NAMES, gradients, render, setUpModule, tensors  # n
 from scenes import relative
 
 import distwar
-from distwar import _stages
+from distwar import _frame, _stages
 
 
 class Operator(unittest.TestCase):
@@ -123,6 +123,8 @@ class Operator(unittest.TestCase):
         _stages._settled.clear()
         s, library = tensors(scenes.scene(count=300, size=(160, 120)), names=()), distwar.library()
         s["scales"] *= 0.3
+        with mock.patch.object(_frame, "captures", lambda _: True), self.assertRaisesRegex(RuntimeError, "before a CUDA graph"):
+            render(s)
         calls, capacities, run = [], [], library.gs_bin
         with mock.patch.object(library, "gs_bin", lambda *of: calls.append(1) or run(*of)):
             for _ in range(40):
@@ -166,7 +168,7 @@ class Operator(unittest.TestCase):
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_a_step_in_a_graph(self):
         """Forward, loss, backward and Adam, captured once and replayed, end where the same steps do one by one."""
-        names = ("means", "quats", "scales", "opacities", "colors")
+        names = NAMES[:5]
         target = (torch.rand(1, 200, 300, 3, device=DEVICE) * 255).byte()
 
         def training():
