@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT
 #include "input_file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool input_file_open(input_file *file, const char *path, fault *why) {
     struct stat status;
-    const bool there = stat(path, &status) == 0;
     *file = (input_file){0};
-    if (there && !S_ISREG(status.st_mode))
-        return fail(why, "%s: not a regular file", path); // a pipe would wait
-    if (there && (file->path = strdup(path)) && (file->stream = fopen(path, "rbe"))) {
+    const int descriptor =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // O_NONBLOCK: opening a pipe must not wait
+    if (descriptor < 0) return fail(why, "%s: cannot open: %s", path, strerror(errno));
+    const bool known = fstat(descriptor, &status) == 0;
+    if (known && !S_ISREG(status.st_mode)) {
+        fail(why, "%s: not a regular file", path);
+    } else if (known && (file->path = strdup(path)) && (file->stream = fdopen(descriptor, "rb"))) {
         file->size = (uint64_t)status.st_size;
         return true;
+    } else {
+        fail(why, "%s: cannot open: %s", path, strerror(errno));
     }
-    fail(why, "%s: cannot open: %s", path, strerror(errno));
+    close(descriptor);
     input_file_close(file);
     return false;
 }

@@ -216,6 +216,14 @@ static void on_jpeg_message(j_common_ptr common, int level) {
     d->mended = true;
 }
 
+// Whether a file that ended early has all its scans. A sequential file of several scans does not say how many.
+static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
+    bool all = jpeg->progressive_mode || !jpeg_has_multiple_scans(jpeg);
+    for (int c = 0; c < jpeg->num_components && jpeg->progressive_mode; c++)
+        for (int k = 0; k < DCTSIZE2; k++) all &= jpeg->coef_bits[c][k] == 0; // known to its last bit
+    return all;
+}
+
 static bool read_jpeg(struct jpeg_decompress_struct *jpeg, decoding *d) {
     if (setjmp(d->jpeg_escape)) return false;
     jpeg_create_decompress(jpeg);
@@ -234,8 +242,8 @@ static bool read_jpeg(struct jpeg_decompress_struct *jpeg, decoding *d) {
         JSAMPROW row = d->picture->pixels + (size_t)jpeg->output_scanline * (size_t)d->picture->width * 3;
         jpeg_read_scanlines(jpeg, &row, 1);
     }
-    if (d->ended && jpeg_has_multiple_scans(jpeg)) // the file does not say how many
-        return fail(d->why, "%s: truncated at byte %" PRIu64 ": scans may be missing", d->file.path,
+    if (d->ended && !has_all_scans(jpeg))
+        return fail(d->why, "%s: truncated at byte %" PRIu64 ": scans are missing", d->file.path,
                     d->file.size);
     jpeg_finish_decompress(jpeg);
     return true;
