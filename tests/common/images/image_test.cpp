@@ -287,6 +287,7 @@ TEST_F(Image, RefusesEveryBeginningWithinTheRows) {
             write_bytes(path, bytes.substr(0, size));
             if (!reads(&why)) {
                 EXPECT_TRUE(bytes[1] != 'P' || contains(why, ": truncated at byte ")) << why.text;
+                EXPECT_LT(size + 2, bytes.size()) << "no more than the mark of the end is missing";
                 continue;
             }
             EXPECT_TRUE(picture.mended) << size;
