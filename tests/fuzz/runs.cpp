@@ -22,37 +22,16 @@ size_t below(size_t bound) {
     return bound ? random_bits() % bound : 0;
 }
 
-// Headers and directories are at the ends. Numbers: where they overflow, 1, infinity and NaN, or any.
+// Writes a number over the bytes, all ones from a bit on or any, or erases, inserts or replaces, by a part of another input or
+// a decimal number.
 void change(std::string &bytes, const std::string &other) {
-    static const char *const words[] = {"-1", "1e999", "nan", "\"", "]", "{", "\n"};
-    const size_t size = bytes.size(), near = below(std::min(size, size_t(400)) + 1), choice = below(4),
-                 at = choice == 0   ? near
-                      : choice == 1 ? size - near
-                                    : below(size + 1);
-    const uint64_t special = below(2) ? 0x7ff0000000000000 : 0x7fc00000,
-                   extreme = below(8) ? ~uint64_t(0) >> below(64) : special,
-                   value = below(3) ? extreme + below(2) : random_bits();
-    const size_t digit = std::min(bytes.find_first_of("0123456789", at), size);
-    switch (below(6)) {
-    case 0:
-        if (at < size) bytes[at] = char(bytes[at] ^ 1 << below(8));
-        break;
-    case 1:
-        memcpy(bytes.data() + at, &value, std::min(size - at, size_t(1) << below(4)));
-        break;
-    case 2:
-        bytes.insert(at, words[below(std::size(words))]);
-        break;
-    case 3:
-        if (below(4) == 0) bytes.resize(at);
-        break;
-    case 4: // the next decimal number
-        bytes.replace(digit, bytes.find_first_not_of("0123456789", digit) - digit,
-                      std::to_string(below(2) ? value % 70 : value));
-        break;
-    default: // erases, inserts or replaces
-        bytes.replace(at, below(2) * below(16), other.substr(below(other.size()), below(2) * below(16)));
-    }
+    const size_t at = below(bytes.size() + 1), erased = below(2) * below(16), length = below(2) * below(16);
+    const uint64_t value = below(2) ? (~uint64_t(0) >> below(64)) + below(2) : random_bits() % 300;
+    if (below(2))
+        memcpy(bytes.data() + at, &value, std::min(bytes.size() - at, size_t(1) << below(4)));
+    else
+        bytes.replace(at, erased,
+                      below(4) ? other.substr(below(other.size()), length) : std::to_string(value));
 }
 
 void use(const fuzz_target *target, const std::string &bytes) {

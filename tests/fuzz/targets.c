@@ -78,6 +78,11 @@ static void use_points(const char *folder, const char *path) {
 static void use_picture(const char *folder, const char *path) {
     fault why = {""};
     image picture, small;
+    plane map, half;
+    if (accepted(plane_read(path, &map, &why), &why)) {
+        if (plane_downscale(&map, 2, &half, &why)) plane_close(&half);
+        plane_close(&map);
+    }
     if (!accepted(image_read(path, &picture, &why), &why)) return;
     if ((int64_t)picture.width * picture.height <= 4096) {
         char other[PATH_ROOM];
@@ -87,14 +92,6 @@ static void use_picture(const char *folder, const char *path) {
         image_close(&small);
     }
     image_close(&picture);
-}
-static void use_plane(const char *folder, const char *path) {
-    (void)folder;
-    fault why = {""};
-    plane map, small;
-    if (!accepted(plane_read(path, &map, &why), &why)) return;
-    if (plane_downscale(&map, 2, &small, &why)) plane_close(&small);
-    plane_close(&map);
 }
 
 // ---- cameras

@@ -19,7 +19,7 @@ extern "C" {
     X(glb, use_scene, NULL, "a.glb")                                                                         \
     X(points, use_points, NULL, "points.ply")                                                                \
     X(picture, use_picture, mend_picture, "a.png")                                                           \
-    X(plane, use_plane, mend_picture, "a.pfm")                                                               \
+    X(plane, use_picture, mend_picture, "a.pfm")                                                               \
     X(colmap_binary, use_cameras, NULL, "cameras.bin images.bin points3D.bin")                               \
     X(colmap_text, use_cameras, NULL, "cameras.txt images.txt points3D.txt")                                 \
     X(transforms, use_cameras, NULL, "transforms.json points.ply")                                           \

@@ -160,12 +160,10 @@ TEST_F(Transforms, ReadsBlender) {
 
     gone("transforms_test.json");
     ASSERT_TRUE(load(1)) << why.text;
-    EXPECT_EQ(got.view_count, 2u);
-    EXPECT_EQ(got.views[1].alpha, nullptr);
-    for (const size_t every : {0, 2}) {
-        dataset_hold_out(&got, every);
-        EXPECT_TRUE(got.views[0].held_out == (every > 0) && !got.views[1].held_out);
-    }
+    EXPECT_TRUE(got.view_count == 2 && !got.views[1].alpha);
+    dataset_hold_out(&got, 0);
+    EXPECT_FALSE(got.views[0].held_out ||
+                 got.views[1].held_out); // with 2: Dataset.ReadsDepthMapsOfTheViews...
 }
 
 // Photographs with a lens, as transforms_load reads them.
