@@ -36,7 +36,7 @@ typedef struct finish {
     const option_spec *table; // of the options
     gs_gaussians gaussians;   // device
     view_split split;
-    float background[3];
+    scene_notes notes; // of the scene, for the output too; the background is the option's if that is given
     quality before;
     finish_step *steps; // [options->lm.steps], of which `count` are done
     size_t count;
@@ -47,7 +47,7 @@ static bool measure(const finish *f, quality *out, fault *why) {
     *out = (quality){NAN, NAN};
     return f->split.held_out == 0 ||
            quality_measure(&(training_state){.gaussians = f->gaussians},
-                           &(shown_views){f->split.views, NULL, f->background}, NULL, f->split.training,
+                           &(shown_views){f->split.views, NULL, f->notes.background}, NULL, f->split.training,
                            f->split.held_out, out, NULL, why);
 }
 
@@ -64,28 +64,24 @@ static void describe_step(json_writer *json, const lm_step *step, const char *im
     json_put_integer(json, "bytes", (int64_t)step->bytes);
 }
 
-// A line of the log:
+// Prints the step, and writes a line of the log:
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42, "gamma": 0.31,
 //    "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544, "psnr": 23.2, "ssim": 0.741}
 // seconds: since the first step began. before, after: the objective. psnr, ssim: of held-out views, if there are any.
 // "batches": 4 follows the views if the step has several.
-static void log_step(finish *f, const finish_step *of) {
-    json_writer json;
-    if (!run_log_begin_line(&f->log, "lm", &json)) return;
-    json_put_integer(&json, "step", of->step.step);
-    describe_step(&json, &of->step, "views");
-    if (f->split.held_out)
-        json_put_number(&json, "psnr", of->mean.psnr), json_put_number(&json, "ssim", of->mean.ssim);
-    run_log_end_line(&f->log, &json);
-}
-
 static bool after_step(void *context, const lm_step *step, fault *why) {
     finish *const f = context;
     finish_step *const here = &f->steps[f->count++];
+    json_writer json;
     if (!json_is_stdout(f->options->json)) lm_step_print(step);
     here->step = *step;
     if (!measure(f, &here->mean, why)) return false;
-    log_step(f, here);
+    if (!run_log_begin_line(&f->log, "lm", &json)) return true;
+    json_put_integer(&json, "step", step->step);
+    describe_step(&json, step, "views");
+    if (f->split.held_out)
+        json_put_number(&json, "psnr", here->mean.psnr), json_put_number(&json, "ssim", here->mean.ssim);
+    run_log_end_line(&f->log, &json);
     return true;
 }
 
@@ -95,34 +91,16 @@ static bool start_log(finish *f, fault *why) {
                               .evaluate_every = 1,
                               .held_out = f->split.views + f->split.training,
                               .held_out_count = f->split.held_out};
-    memcpy(wanted.background, f->background, sizeof wanted.background);
+    memcpy(wanted.background, f->notes.background, sizeof wanted.background);
     if (!run_log_open(&f->log, &wanted, why)) return false;
     const run_setting more[] = {{.name = "scene", .text = f->options->scene}, {0}};
     run_log_start(&f->log, &(training_state){.gaussians = f->gaussians}, more, f->table);
     return true;
 }
 
-static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
-    const lm_observer observer = {.observe = after_step, .context = f};
-    f->steps = calloc((size_t)settings->steps, sizeof *f->steps);
-    if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings->steps);
-    if (!start_log(f, why) || !measure(f, &f->before, why) ||
-        (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_point){.mean = f->before}, why)) ||
-        !finish_lm(&f->gaussians, f->split.views, f->split.training, settings, &observer, why))
-        return false;
-    f->log.moved = true;
-    // as of a run without iterations
-    const training_report report = {.seconds = f->steps[f->count - 1].step.seconds};
-    return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why);
-}
-
-// The number of parts of a step that take time; the last two are the cache's.
-static int parts_of(const finish *f) {
-    return f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
-}
-
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
+    const int parts = f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD; // the last two are the cache's
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
     json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
@@ -139,7 +117,7 @@ static void describe(json_writer *json, const void *subject) {
         json_put_number(json, "psnr", e->mean.psnr);
         json_put_number(json, "ssim", e->mean.ssim);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
-        for (int part = 0; part < parts_of(f); part++)
+        for (int part = 0; part < parts; part++)
             json_put_number(json, lm_part_name((lm_part)part), e->step.milliseconds[part]);
         json_end(json, '}');
         json_end(json, '}');
@@ -156,33 +134,52 @@ static void print_summary(const finish *f) {
     if (f->split.held_out)
         printf("held out   PSNR %.2f -> %.2f dB, SSIM %.4f -> %.4f\n", f->before.psnr, end->mean.psnr,
                f->before.ssim, end->mean.ssim);
+    const int parts = f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
     double total = 0;
     for (int part = 0; part < LM_PARTS; part++) total += spent[part];
     if (total == 0) return;
     printf("GPU        ms:");
-    for (int part = 0; part < parts_of(f); part++)
+    for (int part = 0; part < parts; part++)
         printf("%s %s %.1f", part ? "," : "", lm_part_name((lm_part)part), spent[part]);
     printf("\n");
 }
 
 static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
+    const lm_observer observer = {.observe = after_step, .context = f};
     lm_settings settings = options->lm;
     settings.policy = (distwar_policy){lm_strategies[options->reduce].strategy, (int)options->threshold};
     settings.seed = (uint64_t)options->seed;
-    memcpy(settings.background, f->background, sizeof settings.background);
+    memcpy(settings.background, f->notes.background, sizeof settings.background);
     if (!view_split_open(&f->split, data, options->data, false, why)) return false;
     f->gaussians = device_gaussians_from(host);
-    if (!finish_in_view(f, &settings, why)) return false;
-    scene_close(host);
-    if (!save_trained(options->output, &f->gaussians, host, why)) return false;
-    if (!json_is_stdout(options->json)) print_summary(f);
-    return (!options->json || json_save(options->json, describe, f, why)) && run_log_close(&f->log, why);
+    f->steps = calloc((size_t)settings.steps, sizeof *f->steps);
+    if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings.steps);
+    if (!start_log(f, why) || !measure(f, &f->before, why) ||
+        (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_point){.mean = f->before}, why)) ||
+        !finish_lm(&f->gaussians, f->split.views, f->split.training, &settings, &observer, why))
+        return false;
+    f->log.moved = true;
+    // as of a run without iterations
+    const training_report report = {.seconds = f->steps[f->count - 1].step.seconds};
+    if (!run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why)) return false;
+    device_gaussians_copy(host, &f->gaussians);
+    const int64_t dropped = gaussians_keep_finite(host);
+    if (dropped > 0)
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+    scene_stream out;
+    const bool written = scene_stream_open(&out, options->output, host, &f->notes, why) &&
+                         scene_stream_put(&out, host, why) && scene_stream_commit(&out, why);
+    scene_stream_discard(&out); // harmless after a commit
+    if (written && !json_is_stdout(options->json)) print_summary(f);
+    return written && (!options->json || json_save(options->json, describe, f, why)) &&
+           run_log_close(&f->log, why);
 }
 
-static bool check(const finish_options *o, float background[3], fault *why) {
+static bool check(const finish_options *o, fault *why) {
+    float color[3];
     if (!lm_settings_check(&o->lm, why)) return false;
-    if (!parse_color(o->background, background, why)) return false;
+    if (o->background && !parse_color(o->background, color, why)) return false;
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     // -o may name the scene itself. The log and the numbers must not overwrite another file.
@@ -195,10 +192,13 @@ static bool check(const finish_options *o, float background[3], fault *why) {
 
 static bool load_and_finish(finish *f, fault *why) {
     const finish_options *o = f->options;
+    float *const behind = f->notes.background;
+    if (!scene_read_notes(o->scene, &f->notes, why)) return false;
+    if (o->background && !parse_color(o->background, behind, why)) return false;
     gs_gaussians host = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)o->downscale,
-                                     .background = {f->background[0], f->background[1], f->background[2]},
+                                     .background = {behind[0], behind[1], behind[2]},
                                      .undistort = o->undistort,
                                      .mask_from_alpha = o->mask_from_alpha};
     bool done = scene_is_possible(o->output, why) && json_is_possible(o->json, why) &&
@@ -220,8 +220,7 @@ static bool load_and_finish(finish *f, fault *why) {
 }
 
 int finish_command(int argc, char **argv) {
-    finish_options options = {.background = "0,0,0",
-                              .downscale = 1,
+    finish_options options = {.downscale = 1,
                               .holdout = 8,
                               .threshold = BLEND_THRESHOLD,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
@@ -241,7 +240,7 @@ int finish_command(int argc, char **argv) {
                .help = "steps of Levenberg-Marquardt"),
         REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, options.names), BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
-        BACKGROUND_OPTION(&options.background),
+        SCENE_BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTION("log", &options.log, .help = "write each step to this file as a line of JSON"),
         OPTIONS_END};
@@ -266,6 +265,6 @@ int finish_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     finish f = {.options = &options, .table = table.rows};
-    if (!check(&options, f.background, &why)) return report_misuse(&command, &why);
+    if (!check(&options, &why)) return report_misuse(&command, &why);
     return load_and_finish(&f, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps of Levenberg-Marquardt as the command takes them: they lower the objective, are undone to the byte where
-// they do not.
+// Steps of Levenberg-Marquardt as the command takes them: they lower the objective, or are undone to the byte.
 #include "kernel_frame.h"
 extern "C" {
 #include "device.h"
@@ -238,11 +237,9 @@ TEST(LmView, KeepsWhatItNeedsAndNoMore) {
 }
 
 TEST(LmView, PartsAreOfEqualSize) {
-    EXPECT_EQ(lm_equal_part(8, 8), 8u);
-    EXPECT_EQ(lm_equal_part(9, 8), 5u);
-    EXPECT_EQ(lm_equal_part(4, 8), 4u);
-    EXPECT_EQ(lm_equal_part(100, 70), 50u);
-    EXPECT_EQ(lm_equal_part(71, 70), 36u); // no batch of one view
+    const size_t rows[][3] = {
+        {8, 8, 8}, {9, 8, 5}, {4, 8, 4}, {100, 70, 50}, {71, 70, 36}}; // no batch of one
+    for (const auto &[views, most, part] : rows) EXPECT_EQ(lm_equal_part(views, most), part) << views;
 }
 
 lm_settings settings_with(int64_t steps) {

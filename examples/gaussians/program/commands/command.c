@@ -37,16 +37,6 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
     return fail(why, "%s: holds no Gaussians, so there is nothing to measure", path);
 }
 
-bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why) {
-    if (!scene_open(host, device->count, device->sh_degree, why)) return false;
-    host->antialias = device->antialias;
-    device_gaussians_copy(host, device);
-    const int64_t dropped = gaussians_keep_finite(host);
-    if (dropped > 0)
-        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
-    return scene_write(path, host, why);
-}
-
 // ---- ranks
 
 static const uint64_t start_hash = 0xcbf29ce484222325;

@@ -25,13 +25,9 @@ bool remove_numbered(const char *folder, const char *format, int64_t first, faul
 bool parse_numbers(const char *text, double *out, int count);
 // As scene_read; also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
-// Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how
-// many those are. *host: what was written, to be closed by scene_close also after a failure.
-bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why);
 
 // ---- rows of options that several commands have
 
-#define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B behind the scene, each 0..1")
 #define SCENE_BACKGROUND_OPTION(at)                                                                          \
     OPTION("background", at,                                                                                 \
            .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black")
