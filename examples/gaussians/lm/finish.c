@@ -51,7 +51,9 @@ static bool measure(const finish *f, quality *out, fault *why) {
                            f->split.held_out, out, NULL, why);
 }
 
-static void describe_step(json_writer *json, const lm_step *step, const char *images) {
+// measured: with the held-out views, null without any.
+static void describe_step(json_writer *json, const finish_step *of, const char *images, bool measured) {
+    const lm_step *const step = &of->step;
     json_put_number(json, "seconds", step->seconds);
     json_put_number(json, "before", step->before);
     json_put_number(json, "after", step->after);
@@ -62,6 +64,12 @@ static void describe_step(json_writer *json, const lm_step *step, const char *im
     json_put_integer(json, images, step->images);
     if (step->batches > 1) json_put_integer(json, "batches", step->batches);
     json_put_integer(json, "bytes", (int64_t)step->bytes);
+    if (measured) json_put_number(json, "psnr", of->mean.psnr), json_put_number(json, "ssim", of->mean.ssim);
+}
+
+// The number of parts of a step that take time; the last two are the cache's.
+static int parts_of(const finish *f) {
+    return f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
 }
 
 // Prints the step, and writes a line of the log:
@@ -78,29 +86,13 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
     if (!measure(f, &here->mean, why)) return false;
     if (!run_log_begin_line(&f->log, "lm", &json)) return true;
     json_put_integer(&json, "step", step->step);
-    describe_step(&json, step, "views");
-    if (f->split.held_out)
-        json_put_number(&json, "psnr", here->mean.psnr), json_put_number(&json, "ssim", here->mean.ssim);
+    describe_step(&json, here, "views", f->split.held_out > 0);
     run_log_end_line(&f->log, &json);
-    return true;
-}
-
-static bool start_log(finish *f, fault *why) {
-    run_log_options wanted = {.path = f->options->log,
-                              .every = 1,
-                              .evaluate_every = 1,
-                              .held_out = f->split.views + f->split.training,
-                              .held_out_count = f->split.held_out};
-    memcpy(wanted.background, f->notes.background, sizeof wanted.background);
-    if (!run_log_open(&f->log, &wanted, why)) return false;
-    const run_setting more[] = {{.name = "scene", .text = f->options->scene}, {0}};
-    run_log_start(&f->log, &(training_state){.gaussians = f->gaussians}, more, f->table);
     return true;
 }
 
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
-    const int parts = f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD; // the last two are the cache's
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
     json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
@@ -113,11 +105,9 @@ static void describe(json_writer *json, const void *subject) {
     for (size_t i = 0; i < f->count; i++) {
         const finish_step *e = &f->steps[i];
         json_begin(json, NULL, '{');
-        describe_step(json, &e->step, "images");
-        json_put_number(json, "psnr", e->mean.psnr);
-        json_put_number(json, "ssim", e->mean.ssim);
+        describe_step(json, e, "images", true);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
-        for (int part = 0; part < parts; part++)
+        for (int part = 0; part < parts_of(f); part++)
             json_put_number(json, lm_part_name((lm_part)part), e->step.milliseconds[part]);
         json_end(json, '}');
         json_end(json, '}');
@@ -134,46 +124,51 @@ static void print_summary(const finish *f) {
     if (f->split.held_out)
         printf("held out   PSNR %.2f -> %.2f dB, SSIM %.4f -> %.4f\n", f->before.psnr, end->mean.psnr,
                f->before.ssim, end->mean.ssim);
-    const int parts = f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
-    double total = 0;
-    for (int part = 0; part < LM_PARTS; part++) total += spent[part];
-    if (total == 0) return;
+    if (spent[LM_PICTURES] == 0) return; // on the CPU
     printf("GPU        ms:");
-    for (int part = 0; part < parts; part++)
+    for (int part = 0; part < parts_of(f); part++)
         printf("%s %s %.1f", part ? "," : "", lm_part_name((lm_part)part), spent[part]);
     printf("\n");
 }
 
 static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
-    const finish_options *options = f->options;
+    const finish_options *o = f->options;
     const lm_observer observer = {.observe = after_step, .context = f};
-    lm_settings settings = options->lm;
-    settings.policy = (distwar_policy){lm_strategies[options->reduce].strategy, (int)options->threshold};
-    settings.seed = (uint64_t)options->seed;
+    lm_settings settings = o->lm;
+    settings.policy = (distwar_policy){lm_strategies[o->reduce].strategy, (int)o->threshold};
+    settings.seed = (uint64_t)o->seed;
     memcpy(settings.background, f->notes.background, sizeof settings.background);
-    if (!view_split_open(&f->split, data, options->data, false, why)) return false;
+    if (!view_split_open(&f->split, data, o->data, false, why)) return false;
     f->gaussians = device_gaussians_from(host);
     f->steps = calloc((size_t)settings.steps, sizeof *f->steps);
     if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings.steps);
-    if (!start_log(f, why) || !measure(f, &f->before, why) ||
+    const training_state state = {.gaussians = f->gaussians};
+    run_log_options wanted = {.path = o->log,
+                              .every = 1,
+                              .evaluate_every = 1,
+                              .held_out = f->split.views + f->split.training,
+                              .held_out_count = f->split.held_out};
+    memcpy(wanted.background, f->notes.background, sizeof wanted.background);
+    if (!run_log_open(&f->log, &wanted, why)) return false;
+    run_log_start(&f->log, &state, (const run_setting[]){{.name = "scene", .text = o->scene}, {0}}, f->table);
+    if (!measure(f, &f->before, why) ||
         (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_point){.mean = f->before}, why)) ||
         !finish_lm(&f->gaussians, f->split.views, f->split.training, &settings, &observer, why))
         return false;
     f->log.moved = true;
     // as of a run without iterations
     const training_report report = {.seconds = f->steps[f->count - 1].step.seconds};
-    if (!run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why)) return false;
+    if (!run_log_finish(&f->log, &state, &report, why)) return false;
     device_gaussians_copy(host, &f->gaussians);
     const int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
         fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
     scene_stream out;
-    const bool written = scene_stream_open(&out, options->output, host, &f->notes, why) &&
+    const bool written = scene_stream_open(&out, o->output, host, &f->notes, why) &&
                          scene_stream_put(&out, host, why) && scene_stream_commit(&out, why);
     scene_stream_discard(&out); // harmless after a commit
-    if (written && !json_is_stdout(options->json)) print_summary(f);
-    return written && (!options->json || json_save(options->json, describe, f, why)) &&
-           run_log_close(&f->log, why);
+    if (written && !json_is_stdout(o->json)) print_summary(f);
+    return written && (!o->json || json_save(o->json, describe, f, why)) && run_log_close(&f->log, why);
 }
 
 static bool check(const finish_options *o, fault *why) {
@@ -183,11 +178,12 @@ static bool check(const finish_options *o, fault *why) {
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     // -o may name the scene itself. The log and the numbers must not overwrite another file.
-    return are_two_files("--log", o->log, "the scene", o->scene, why) &&
-           are_two_files("--log", o->log, "-o", o->output, why) &&
-           are_two_files("--log", o->log, "--json", o->json, why) &&
-           are_two_files("--json", o->json, "the scene", o->scene, why) &&
-           are_two_files("--json", o->json, "-o", o->output, why);
+    const char *const is[] = {"--log", "--json", "the scene", "-o"}, *const path[] = {o->log, o->json,
+                                                                                      o->scene, o->output};
+    for (int a = 0; a < 2; a++)
+        for (int b = a + 1; b < 4; b++)
+            if (!are_two_files(is[a], path[a], is[b], path[b], why)) return false;
+    return true;
 }
 
 static bool load_and_finish(finish *f, fault *why) {

@@ -618,11 +618,4 @@ TEST(LmFinish, PublishedStepsHoldGaussiansThatHardlyShow) {
     EXPECT_GT(farthest[true], 20 * farthest[false]) << farthest[false];
 }
 
-TEST(LmFinish, AntialiasedScenesAreRefused) {
-    problem p;
-    p.device.antialias = 1;
-    EXPECT_FALSE(p.finish_on(p.views, settings_with(1)));
-    EXPECT_NE(std::string(p.why.text).find("antialiased"), std::string::npos) << p.why.text;
-}
-
 } // namespace
