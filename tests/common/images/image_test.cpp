@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
 #include "images/image.h"
-#include "png_sides.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <stdio.h>
 #include <vector>
 #include <png.h>
+#include <zlib.h>
 #include <jpeglib.h>
 
 namespace {
@@ -61,6 +61,14 @@ std::string encode_png(int width, int height, int color_type, int bit_depth, std
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
     return bytes;
+}
+
+// Of width and height `side`, with the checksum of that.
+std::string with_sides(std::string png, uint32_t side) {
+    for (size_t i = 0; i < 8; i++) png[16 + i] = char(side >> (24 - 8 * (i % 4)));
+    const uLong sum = crc32(0, reinterpret_cast<const Bytef *>(png.data()) + 12, 17);
+    for (size_t i = 0; i < 4; i++) png[29 + i] = char(sum >> (24 - 8 * i));
+    return png;
 }
 
 // DC_ONLY: a progressive one without its other scans.

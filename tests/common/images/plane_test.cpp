@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
 #include "images/image.h"
-#include "png_sides.h"
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace {
@@ -135,19 +133,6 @@ TEST_F(Plane, RefusesBadHeaders) {
     for (const auto &row : rows) {
         write_pfm(row.header, {1, 2, 3, 4, 5, 6});
         expect_refusal("a.pfm", row.part);
-    }
-}
-
-// Sizes that the bytes cannot hold: refused before memory is taken.
-TEST_F(Plane, RefusesMapsThatTheFileCannotHold) {
-    ASSERT_TRUE(plane_open(&got, 8, 8, &why));
-    ASSERT_TRUE(plane_write_png((folder / "a.png").c_str(), &got, &why)) << why.text;
-    plane_close(&got);
-    for (const unsigned side : {16384u, 20000u, 0x7fffffffu}) {
-        write_bytes(folder / "huge.png", with_sides(read_bytes(folder / "a.png"), side));
-        EXPECT_FALSE(read("huge.png"));
-        EXPECT_TRUE(contains(why, folder / "huge.png")) << why.text;
-        EXPECT_TRUE(side > 16384 || contains(why, "which its")) << why.text;
     }
 }
 
