@@ -178,8 +178,8 @@ static bool check(const finish_options *o, fault *why) {
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     // -o may name the scene itself. The log and the numbers must not overwrite another file.
-    const char *const is[] = {"--log", "--json", "the scene", "-o"}, *const path[] = {o->log, o->json,
-                                                                                      o->scene, o->output};
+    const char *const is[] = {"--log", "--json", "the scene", "-o"};
+    const char *const path[] = {o->log, o->json, o->scene, o->output};
     for (int a = 0; a < 2; a++)
         for (int b = a + 1; b < 4; b++)
             if (!are_two_files(is[a], path[a], is[b], path[b], why)) return false;
@@ -189,16 +189,17 @@ static bool check(const finish_options *o, fault *why) {
 static bool load_and_finish(finish *f, fault *why) {
     const finish_options *o = f->options;
     float *const behind = f->notes.background;
-    if (!scene_read_notes(o->scene, &f->notes, why)) return false;
-    if (o->background && !parse_color(o->background, behind, why)) return false;
+    if (!scene_is_possible(o->output, why) || !json_is_possible(o->json, why) ||
+        !scene_read_notes(o->scene, &f->notes, why) ||
+        (o->background && !parse_color(o->background, behind, why)))
+        return false;
     gs_gaussians host = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)o->downscale,
                                      .background = {behind[0], behind[1], behind[2]},
                                      .undistort = o->undistort,
                                      .mask_from_alpha = o->mask_from_alpha};
-    bool done = scene_is_possible(o->output, why) && json_is_possible(o->json, why) &&
-                read_scene_to_measure(o->scene, &host, why) && dataset_load(o->data, &loading, &data, why) &&
+    bool done = read_scene_to_measure(o->scene, &host, why) && dataset_load(o->data, &loading, &data, why) &&
                 dataset_may_write(&data, o->output, why) && dataset_may_write(&data, o->json, why) &&
                 dataset_may_write(&data, o->log, why);
     if (done) {
