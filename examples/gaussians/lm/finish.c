@@ -172,9 +172,9 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
 }
 
 static bool check(const finish_options *o, fault *why) {
-    float color[3];
+    float rgb[3];
     if (!lm_settings_check(&o->lm, why)) return false;
-    if (o->background && !parse_color(o->background, color, why)) return false;
+    if (o->background && !parse_color(o->background, rgb, why)) return false;
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     // -o may name the scene itself. The log and the numbers must not overwrite another file.
@@ -202,10 +202,8 @@ static bool load_and_finish(finish *f, fault *why) {
     bool done = read_scene_to_measure(o->scene, &host, why) && dataset_load(o->data, &loading, &data, why) &&
                 dataset_may_write(&data, o->output, why) && dataset_may_write(&data, o->json, why) &&
                 dataset_may_write(&data, o->log, why);
-    if (done) {
-        dataset_hold_out(&data, (size_t)o->holdout);
-        done = run_finish(f, &host, &data, why);
-    }
+    if (done) dataset_hold_out(&data, (size_t)o->holdout);
+    done = done && run_finish(f, &host, &data, why);
     fault unwritten; // not reported: a failure has a message already, and a success has closed the log
     run_log_close(&f->log, &unwritten);
     free(f->steps);
