@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <vector>
 #include <string.h>
 
 namespace lens_test {
@@ -67,7 +68,7 @@ lens plain() {
 }
 
 // The same with k1, k2, p1, p2, k3, k4.
-lens distorting(const double k[6], bool fisheye) {
+lens distorting(const std::array<double, 6> &k, bool fisheye) {
     lens l = plain();
     l.fisheye = fisheye;
     l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3], l.k3 = k[4], l.k4 = k[5];
@@ -76,27 +77,17 @@ lens distorting(const double k[6], bool fisheye) {
 
 // Of every kind of distortion, of those that fold a picture over, and of absurd ones, which only must not crash.
 TEST(Lens, UndistortsByItsDefinition) {
-    const double kinds[][6] = {{-0.2},
-                               {0.3},
-                               {0, 0.2},
-                               {0, 0, 0.04},
-                               {0, 0, 0, -0.05},
-                               {0, 0, 0, 0, 0.3},
-                               {0, 0, 0, 0, 0, -0.2},
-                               {-1.5},
-                               {-0.5, -2},
-                               {0.3, -3},
-                               {-3, 1},
-                               {0, 0, 0, 0, -4},
-                               {0, 0, 0, 0, 1, -8},
-                               {1e30, -1e38},
-                               {0, 0, -1e38, 1e30},
-                               {.06, -.08, .03, -.02, .05, -.01},
-                               {.05, -.02, 0, 0, .01, -.002}};
+    std::vector<std::array<double, 6>> kinds = {
+        {-1.5},        {-0.5, -2},          {0.3, -3},
+        {-3, 1},       {0, 0, 0, 0, -4},    {0, 0, 0, 0, 1, -8},
+        {1e30, -1e38}, {0, 0, -1e38, 1e30}, {0.06, -0.08, 0.03, -0.02, 0.05, -0.01}};
+    for (size_t k = 0; k < 6; k++)
+        for (const double value : {0.3, -0.2}) kinds.push_back({}), kinds.back()[k] = value;
+    kinds.push_back({0.05, -0.02, 0, 0, 0.01, -0.002}); // of a fisheye
     std::mt19937 random(1);
     fault why;
     for (const auto &k : kinds) {
-        const lens l = distorting(k, &k == std::end(kinds) - 1);
+        const lens l = distorting(k, &k == &kinds.back());
         const double ring = ring_of(l);
         image photograph, straight;
         plane red, flat;

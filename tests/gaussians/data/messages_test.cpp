@@ -508,9 +508,14 @@ void Messages::add_scenes() {
         names.pop_back();
         ply(ply_header("0", names), "at line ...: no vertex property '" + name + "'");
     }
-    texts other = ply_needed; // the right number, but one is missing
-    for (int k = 0; k < 9; k++) other.push_back(k == 8 ? "f_rest_8x" : "f_rest_" + std::to_string(k));
-    ply(ply_header("0", other), "at line ...: no vertex property 'f_rest_8'");
+    texts other = ply_needed;
+    for (int k = 1; k <= 72; k++) {
+        other.push_back("f_rest_" + std::to_string(k)); // without f_rest_0
+        ply(ply_header("0", other),
+            k == 9 || k == 24 || k == 45
+                ? "at line ...: no vertex property 'f_rest_0'"
+                : "at line ...: " + std::to_string(k) + " properties f_rest_*; there must be 0, 9, 24 or 45");
+    }
     const std::string zeros(56, '\0');
     for (const std::string n :
          {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})

@@ -236,17 +236,6 @@ TEST_F(Readers, GltfTurnsHarmonics) {
     }
 }
 
-TEST_F(Readers, PlyKnowsTheDegreeByTheCount) {
-    std::vector<std::string> names = ply_needed;
-    for (int count = 0; count <= 72; count++) {
-        const bool good = count == 0 || count == 9 || count == 24 || count == 45;
-        ASSERT_EQ(read("a.ply", ply_header("0", names)), good) << why.text;
-        EXPECT_TRUE(!good || 3 * ((got.sh_degree + 1) * (got.sh_degree + 1) - 1) == count);
-        EXPECT_TRUE(good || contains(why, std::to_string(count) + " properties f_rest_*")) << why.text;
-        names.push_back("f_rest_" + std::to_string(count));
-    }
-}
-
 // Scale 0, opacities 0 and 1 and a quaternion of length 0, as .splat and glTF have them, mean what they do in PLY.
 TEST_F(Readers, LimitsMeanTheSame) {
     std::string splat = splat_file();
