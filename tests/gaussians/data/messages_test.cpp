@@ -401,6 +401,17 @@ void Messages::add_pictures() {
           "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5");
     after([&] { from_alpha = true; }, "FOLDER/images/a.png: has no alpha channel to make a mask of");
 
+    after(
+        [&] { // a JPEG without its end, as cameras write it
+            image picture;
+            uint8_t *jpeg;
+            size_t count;
+            ASSERT_TRUE(image_open(&picture, 8, 6, 3, &why) &&
+                        image_encode_jpeg(&picture, 90, &jpeg, &count, &why));
+            write_bytes(folder / "images/b.png", std::string(reinterpret_cast<char *>(jpeg), count - 2));
+            free(jpeg), image_close(&picture);
+        },
+        "warning: FOLDER: 1 of 2 pictures are damaged, but their rows are whole (the first: 'b.png')");
     after([&] { write_bytes(folder / "depth/a.png", read_bytes(folder / "images/a.png")); },
           "FOLDER/depth/a.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
 }
