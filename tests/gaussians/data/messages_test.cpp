@@ -97,8 +97,8 @@ class Messages : public Data {
             },
             message, all.back().first);
     }
-    // Rows of a table, each for a function: FIRST | SECOND | MESSAGE, or several seconds, divided by " ; ". ~ ends a line;
-    // what is further right goes on.
+    // Rows of a table, each for a function: FIRST | SECOND | MESSAGE, or several seconds, divided by " ; ". ~ ends a
+    // line; what is further right goes on.
     void table(void (Messages::*add_row)(std::string, std::string, std::string), const std::string &rows_of) {
         const std::regex fields(" *([^|]*?) ?\\| ([^|]*?) ?\\| (.*)"), divider(" ; ");
         std::istringstream lines(std::regex_replace(rows_of, std::regex("\n {12} *"), " "));
@@ -140,7 +140,7 @@ class Messages : public Data {
     void edited(std::string what, std::string arguments, std::string message) {
         std::istringstream words(arguments);
         std::string name, value = "1";
-        int width, height, channels = 3;
+        int width = 0, height = 0, channels = 3;
         words >> name >> width >> height >> value >> channels;
         const auto constant = [&](int, int) { return std::stof(value); };
         after(
@@ -321,6 +321,8 @@ void Messages::add_transforms() {
         'fl_x':10.5,'fl_y':11 | 'camera_angle_x':3.2 | frames[0]: the camera has focal ... angles of view 3.2, 0...
         'fl_x':10.5,'fl_y':11 | 'camera_angle_x':1e-300 | FOLDER/images/a.png: the camera has focal lengths 7e+300, ...
         0.1 | 1e300 | frames[0]: the camera has the distortion k1 = 1e+300; it must be finite
+        'k1' | 'k2':1e300,'k1' ; 'p1':1e300,'k1' ; 'p2':1e300,'k1' ; 'k3':1e300,'k1' ; 'k4':1e300,'k1' |
+            frames[0]: the camera has the distortion ... = 1e+300; it must be finite
         'k1' | 'w':0,'k1' | w: 0; must be a whole number, 1..16384
         'k1' | 'k6':0.1,'k1' | k6: 0.1; this distortion cannot be read, so it must be 0
         'k1' | 'is_fisheye':true,'p1':0.01,'k1' | p1: 0.01; this distortion ...
