@@ -38,10 +38,10 @@ class Messages : public Data {
             message = "FOLDER/" + path + ": " + message;
         for (size_t at; (at = message.find("FOLDER")) != message.npos;) message.replace(at, 6, folder.path);
         std::filesystem::remove_all(folder.path);
-        cameras = cameras_of, images = images_of, points = points_of, scene_file = "", from_alpha = false;
+        cameras = cameras_of, images = images_of, points = points_of, scene_path = "", from_alpha = false;
         make();
         testing::internal::CaptureStderr();
-        if (scene_file.empty()) {
+        if (scene_path.empty()) {
             dataset_options options = options_of(1);
             options.with_tracks = true, options.mask_from_alpha = from_alpha;
             done = dataset_load(folder.path.c_str(), &options, &got, &why);
@@ -51,7 +51,7 @@ class Messages : public Data {
             dataset_close(&got);
         } else {
             scene_in_memory scene;
-            done = scene_read(scene_file.c_str(), SCENE_FINITE, &scene, &why);
+            done = scene_read(scene_path.c_str(), SCENE_FINITE, &scene, &why);
             EXPECT_TRUE(done || !scene.mean) << why.text;
         }
         const std::string warning = testing::internal::GetCapturedStderr(), text = done ? warning : why.text;
@@ -157,7 +157,7 @@ class Messages : public Data {
     }
     // A file of a scene.
     void scene(const std::string &name, const std::string &bytes, const std::string &message) {
-        row([&] { write_bytes(scene_file = folder / name, bytes); }, message, name);
+        row([&] { write_bytes(scene_path = folder / name, bytes); }, message, name);
     }
     void ply(const std::string &bytes, const std::string &message) { scene("a.ply", bytes, message); }
     // Good files with a text in place of another.
@@ -197,7 +197,7 @@ class Messages : public Data {
     const std::vector<ColmapImage> images_of = images;
     const std::vector<ColmapPoint> points_of = points;
     files good_archive;     // of a scene of five Gaussians
-    std::string scene_file; // empty: the data in the folder are read
+    std::string scene_path; // empty: the data in the folder are read
     bool from_alpha = false;
 };
 

@@ -22,14 +22,8 @@ struct file_case {
     size_t unread = 0; // bytes at the end that may be missing
 };
 
-class Readers : public testing::Test {
+class Readers : public testing::Test, protected scene_file {
   protected:
-    bool read(const std::string &name, const std::string &bytes) {
-        path = folder / name;
-        write_bytes(path, bytes);
-        scene_close(&got);
-        return scene_read(path.c_str(), SCENE_FINITE, &got, &why);
-    }
     void expect(const values &e) {
         ASSERT_EQ(got.count, e.count);
         ASSERT_EQ(got.sh_degree, e.sh_degree);
@@ -49,10 +43,6 @@ class Readers : public testing::Test {
             EXPECT_NEAR(0.5 + 0.28209479177387814 * double(got.sh[k]), e.color[k], 1e-6) << k;
         if (!e.rest.empty()) expect_values(got.sh + 3, e.rest, 1e-5);
     }
-    TemporaryFolder folder;
-    std::string path;
-    scene_in_memory got;
-    fault why = {};
 };
 
 // ---- the files

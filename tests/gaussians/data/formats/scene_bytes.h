@@ -241,6 +241,22 @@ struct scene_in_memory : gs_gaussians {
     int64_t sh_floats() const { return 3 * int64_t(sh_degree + 1) * (sh_degree + 1); }
 };
 
+// A file in a folder of its own, and what is read of it.
+struct scene_file {
+    bool read() {
+        scene_close(&got);
+        return scene_read(path.c_str(), SCENE_FINITE, &got, &why);
+    }
+    bool read(const std::string &name, const std::string &bytes) {
+        write_bytes(path = folder / name, bytes);
+        return read();
+    }
+    TemporaryFolder folder;
+    std::string path;
+    scene_in_memory sent, got;
+    fault why = {};
+};
+
 // Values as a trained scene has them; quaternions of any length.
 inline void fill_randomly(scene_in_memory *g, int64_t count, int degree, unsigned seed) {
     g->open(count, degree);
