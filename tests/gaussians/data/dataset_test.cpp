@@ -186,7 +186,7 @@ TEST_F(Dataset, FindsPicturesByOtherNamesAndInOtherFolders) {
 // all cameras are in one place.
 TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
     const std::array<double, 3> map = {500000, 4500000, 300};
-    images[1].quaternion = {1, 0, 0, 0};
+    images[1].quaternion = {0.5, 0.5, 0.5, 0.5}; // each axis to the next
     const struct {
         double is_far, apart;
         std::string origin;
@@ -195,13 +195,15 @@ TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
         for (size_t k = 0; k < 3; k++) {
             const double far = row.is_far * (map[k] + (row.apart < 1 ? 0.3 : 0));
             images[0].translation[k] = -0.1 * double(k) * row.apart - far; // of the unit quaternion
-            images[1].translation[k] = (k == 0) * row.apart - far;
+            images[1].translation[(k + 1) % 3] = (k == 0) * row.apart - far;
             points[0].position[k] = 0.3 + far;
         }
         write_all();
         ASSERT_TRUE(load(1)) << why.text;
         for (size_t k = 0; k < 3; k++) {
             EXPECT_NEAR(got.views[1].camera.translation[k] - got.offset[k], images[0].translation[k], 1e-6);
+            EXPECT_NEAR(got.views[0].camera.translation[(k + 1) % 3] - got.offset[k],
+                        images[1].translation[(k + 1) % 3], 1e-6);
             EXPECT_NEAR(got.points[0][k] + got.offset[k], points[0].position[k], 1e-6) << k;
             EXPECT_LT(std::abs(got.points[0][k]), 2) << k;
             EXPECT_NEAR(got.offset[k], row.is_far * map[k], 1) << k;
