@@ -200,15 +200,14 @@ class Plan:
         try:
             status = gs.GS_ISECTS_DO_NOT_FIT
             while status == gs.GS_ISECTS_DO_NOT_FIT:
-                context.check(project(at, context))
+                status = project(at, context)
                 if clip is not None:
                     clip()
-                context.check(sort(at, context))
+                status = status or sort(at, context)
                 context.trim()
                 image.color, depths, image.alpha = images()
                 image.depth = image.color + self.depth_at if self.depth_at else depths
-                context.check(render(at, context))
-                status = gs.GS_OK if capturing else settle(at, context)
+                status = status or render(at, context) or (gs.GS_OK if capturing else settle(at, context))
             context.check(status)
             block = context.take(view.memory.memory)
         finally:

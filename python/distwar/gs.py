@@ -219,11 +219,12 @@ class Library:
 
     def new(self, size):
         """Memory for a Context: what holds it, and its address. A tensor, if there can be some: its graph may keep it."""
-        if self._torch is None:
+        torch = self._torch
+        if torch is None:
             block = (ctypes.c_char * (size + 256))()
             at = ctypes.addressof(block)
             return block, at + -at % 256
-        block = self._torch.empty(size, dtype=self._torch.uint8, device="cuda" if self.backend == "cuda" else "cpu")
+        block = torch.empty(size, dtype=torch.uint8, device="cuda" if self.backend == "cuda" else "cpu")
         return block, block.data_ptr()
 
     @property
