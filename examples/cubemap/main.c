@@ -33,12 +33,6 @@ static bool complete(int64_t *width, int64_t *iterations, fault *why) {
            fail(why, "--size must be a power of two, not %lld", (long long)own.size);
 }
 
-static bool open_mesh(mesh *out, fault *why) {
-    return own.mesh == ICOSPHERE ? shape_icosphere(4, out, why)
-           : own.mesh == TORUS   ? shape_torus(96, 48, out, why)
-                                 : shape_wavy(out, why);
-}
-
 static size_t values_of(int size) {
     return 18 * (size_t)size * (size_t)size;
 }
@@ -48,7 +42,10 @@ static bool open(int width, int height, fit_scene *out, fault *why) {
     const int size = (int)own.size;
     float *const texel = malloc(values_of(size) * sizeof *texel);
     mesh host = {0};
-    const bool done = (texel || fail(why, "no memory for faces of %d texels", size)) && open_mesh(&host, why);
+    const bool done = (texel || fail(why, "no memory for faces of %d texels", size)) &&
+                      (own.mesh == ICOSPHERE ? shape_icosphere(4, &host, why)
+                       : own.mesh == TORUS   ? shape_torus(96, 48, &host, why)
+                                             : shape_wavy(&host, why));
     if (done) {
         scene_surroundings(size, texel);
         own.frame = cubemap_frame_open(&host, &camera, size, SCENE_BACKGROUND);

@@ -145,14 +145,9 @@ static void draw(int view) {
     spheres_draw(&own.frame);
 }
 
-// A block of parameters, or of their gradients.
-static sphere_set over(float *block) {
-    return sphere_set_over(block, own.frame.set.count, own.frame.set.channels);
-}
-
 // Disturbed centres and radii, gray features, opacity one half.
 static void start(float *host) {
-    const sphere_set set = over(host);
+    const sphere_set set = sphere_set_over(host, own.frame.set.count, own.frame.set.channels);
     random_stream random = {1};
     for (int64_t i = 0; i < set.count; i++) {
         const double radius = exp((double)set.log_radius[i]);
@@ -170,7 +165,7 @@ static void backward(distwar_policy policy, lane_histogram *lanes) {
 }
 
 static void gather(float *gradient) {
-    const sphere_set set = over(gradient);
+    const sphere_set set = sphere_set_over(gradient, own.frame.set.count, own.frame.set.channels);
     spheres_project_backward(&own.frame, &set);
 }
 

@@ -30,7 +30,7 @@ bool image_downscale(const image *picture, int factor, image *out, fault *why) {
     if (!image_open(out, picture->width / block_x, picture->height / block_y, picture->channels, why))
         return false;
     const uint64_t area = (uint64_t)block_x * (uint64_t)block_y;
-    for (int y = 0; y < out->height; y++) {
+    for (int y = 0; y < out->height; y++)
         for (int x = 0; x < out->width; x++) {
             uint64_t sum[4] = {0};
             for (int j = 0; j < block_y; j++) {
@@ -41,20 +41,18 @@ bool image_downscale(const image *picture, int factor, image *out, fault *why) {
             for (int c = 0; c < picture->channels; c++)
                 pixel_at(out, x, y)[c] = (uint8_t)((sum[c] + area / 2) / area);
         }
-    }
     return true;
 }
 
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why) {
     if (!image_open(out, width, height, 3, why)) return false;
     const size_t plane = (size_t)width * (size_t)height;
-    for (size_t i = 0; i < plane; i++) {
+    for (size_t i = 0; i < plane; i++)
         for (size_t c = 0; c < 3; c++) {
             const float value = planes[c * plane + i] * 255.0f;
             if (value > 0.0f)
                 out->pixels[3 * i + c] = value < 255.0f ? (uint8_t)(value + 0.5f) : 255; // NaN stays 0
         }
-    }
     return true;
 }
 
