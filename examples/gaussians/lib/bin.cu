@@ -20,13 +20,6 @@ namespace {
 
 constexpr int bin_block = 256;
 
-// The tile's pixel centres that are inside the image.
-__device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
-    const int x = column * GS_TILE_SIZE, y = row * GS_TILE_SIZE;
-    return {float(x) + 0.5f, float(y) + 0.5f, float(min(x + GS_TILE_SIZE, grid.width)) - 0.5f,
-            float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
-}
-
 // A splat and its box of tiles.
 struct alignas(16) candidate {
     splat_reach reach;
@@ -42,13 +35,6 @@ struct splat_portions {
     int per_view;    // portions
     uint32_t *depth; // of all views: the bits of gs_splat.depth, written with the portion
 };
-
-// By 16 bytes at a time, but for `reserved`.
-__device__ gs_splat load_splat(const gs_splat *from) {
-    const float4 *const words = reinterpret_cast<const float4 *>(from);
-    const float4 a = words[0], b = words[1], c = words[2];
-    return {{a.x, a.y}, {a.z, a.w, b.x}, b.y, {b.z, b.w, c.x}, c.y, {}};
-}
 
 // Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
 // writing. The tiles of the boxes of the portion's splats, box after box, form one row of items, which the warps
@@ -67,8 +53,10 @@ __device__ void for_tiles_of_splats(const splat_portions &all, int portion, cons
     const int size = int(min(int64_t(all.size), all.count - int64_t(in_view) * all.size));
     int area = 0;
     gs_splat splat = {};
-    if (thread < size) {
-        splat = load_splat(all.splats + first_splat + thread);
+    if (thread < size) { // by 16 bytes at a time, but for `reserved`
+        const float4 *const words = reinterpret_cast<const float4 *>(all.splats + first_splat + thread);
+        const float4 a = words[0], b = words[1], c = words[2];
+        splat = {{a.x, a.y}, {a.z, a.w, b.x}, b.y, {b.z, b.w, c.x}, c.y, {}};
         all.depth[first_splat + thread] = __float_as_uint(splat.depth);
     }
     if (splat.depth > 0) {
@@ -98,8 +86,13 @@ __device__ void for_tiles_of_splats(const splat_portions &all, int portion, cons
         // The row is exact: a box has at most 1024 rows, and the half keeps the product away from integers.
         const int item = k - first[low], row = int((float(item) + 0.5f) * c.inv_columns);
         const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
+        const int left = x * GS_TILE_SIZE, top = y * GS_TILE_SIZE;
+        const rectangle centres = {float(left) + 0.5f,
+                                   float(top) + 0.5f, // of the tile's pixels inside the image
+                                   float(min(left + GS_TILE_SIZE, grid.width)) - 0.5f,
+                                   float(min(top + GS_TILE_SIZE, grid.height)) - 0.5f};
         typename Tickets::ticket next = {};
-        if (reaches(c.reach, centres_of(x, y, grid)))
+        if (reaches(c.reach, centres))
             next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(first_splat + low), portion);
         tickets.use(last);
         last = next;
@@ -375,9 +368,9 @@ struct unsorted_lists {
     }
 };
 
-// Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
-// can be sorted independently. By all threads of a block. Writes the parts
-// to `other`, each in any order, and describes them in `parts`. list: the entries of the tile.
+// Cuts the lists that are long enough into parts by key: every key of a part is less than every key of the next, so that
+// the parts can be sorted independently. Writes the parts to `other`, each in any order, and describes them in `parts`.
+// Blocks take turns.
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
@@ -389,92 +382,84 @@ struct unsorted_lists {
 //   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
 //   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
 //      part: the first entry found in part 2 goes to other[3985].
-__device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *tile_begin,
-                         const unsorted &list, uint32_t *other, bin_summary *summary, part *parts) {
-    __shared__ uint64_t keys[sorted_by_block<part_block>];
-    __shared__ int place[part_block]; // a counter for each part, then the next free place in it
-    __shared__ unsigned long long described;
-    const int thread = int(threadIdx.x), lane = thread % 32;
-    const int64_t begin = tile_begin[tile];
-    const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
-    other += begin;
-
-    const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
-    sort_in_block<part_block>(
-        depth, samples, [=](int i) { return list[int64_t(i) * n / samples]; }, keys);
-    const uint64_t cut = thread < count ? keys[int64_t(thread) * samples / count] : 0;
-    if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
-    place[thread] = 0;
-    __syncthreads();
-    keys[thread] = cut; // lower bound of part `thread`
-    __syncthreads();
-
-    constexpr int at_once = 8, entries_at_once = part_block * at_once;
-    uint32_t index[at_once];
-    int part_of[at_once]; // -1: beyond the end of the list
-    const auto read = [&](int64_t first) {
-        uint64_t key[at_once];
-        DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) {
-            const int64_t i = first + e * part_block + thread;
-            index[e] = i < n ? list[i] : 0;
-            part_of[e] = i < n ? 0 : -1;
-        }
-        DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) key[e] = part_of[e] == 0 ? key_of(depth, index[e]) : 0;
-        DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) {
-            if (part_of[e] < 0) continue;
-            int low = 0, high = count;
-            while (high - low > 1) {
-                const int middle = (low + high) / 2;
-                (keys[middle] <= key[e] ? low : high) = middle;
-            }
-            part_of[e] = low;
-        }
-    };
-    // Takes the next place in the entry's part, with one atomic for all entries of the warp in the same part.
-    const auto take = [&](int e) {
-        const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, part_of[e]);
-        const unsigned leader = unsigned(__ffs(int(peers))) - 1;
-        int first = 0;
-        if (lane == int(leader) && part_of[e] >= 0) first = atomicAdd(&place[part_of[e]], __popc(peers));
-        return __shfl_sync(distwar::all_lanes, first, int(leader)) + __popc(peers & ((1u << lane) - 1));
-    };
-    for (int64_t first = 0; first < n; first += entries_at_once) {
-        read(first);
-        DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) take(e);
-    }
-    __syncthreads();
-    const int length = place[thread];
-    int all;
-    const int before = scan_of_block<part_block>(length, &all);
-    place[thread] = before;
-    if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
-    __syncthreads();
-    for (int64_t first = 0; first < n; first += entries_at_once) {
-        read(first);
-        DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) {
-            const int at = take(e);
-            if (part_of[e] >= 0) other[at] = index[e];
-        }
-    }
-}
-
-// Cuts the lists that are long enough. Blocks take turns.
 __global__ void __launch_bounds__(part_block)
     cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                const unsorted_lists lists, uint32_t *other, bin_summary *summary, part *parts) {
     in_turn();
-    const int cut_end = summary->cut_end;
+    __shared__ uint64_t keys[sorted_by_block<part_block>];
+    __shared__ int place[part_block]; // a counter for each part, then the next free place in it
+    __shared__ unsigned long long described;
+    const int thread = int(threadIdx.x), lane = thread % 32, cut_end = summary->cut_end;
     const bool in_lists = summary->in_lists != 0;
-    for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
+    for (int turn = int(blockIdx.x); turn < cut_end; turn += int(gridDim.x)) {
         __syncthreads(); // the previous list's keys have been read
-        const uint32_t tile = tile_order[place];
-        const unsorted list = lists.of(tile, tile_begin[tile], in_lists);
-        cut_list(depth, tile, tile_begin, list, other, summary, parts);
+        const uint32_t tile = tile_order[turn];
+        const int64_t begin = tile_begin[tile];
+        const unsorted list = lists.of(tile, begin, in_lists);
+        const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
+
+        const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
+        sort_in_block<part_block>(
+            depth, samples, [=](int i) { return list[int64_t(i) * n / samples]; }, keys);
+        const uint64_t cut = thread < count ? keys[int64_t(thread) * samples / count] : 0;
+        if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
+        place[thread] = 0;
+        __syncthreads();
+        keys[thread] = cut; // lower bound of part `thread`
+        __syncthreads();
+
+        constexpr int at_once = 8, entries_at_once = part_block * at_once;
+        uint32_t index[at_once];
+        int part_of[at_once]; // -1: beyond the end of the list
+        const auto read = [&](int64_t first) {
+            uint64_t key[at_once];
+            DISTWAR_UNROLL
+            for (int e = 0; e < at_once; e++) {
+                const int64_t i = first + e * part_block + thread;
+                index[e] = i < n ? list[i] : 0;
+                part_of[e] = i < n ? 0 : -1;
+            }
+            DISTWAR_UNROLL
+            for (int e = 0; e < at_once; e++) key[e] = part_of[e] == 0 ? key_of(depth, index[e]) : 0;
+            DISTWAR_UNROLL
+            for (int e = 0; e < at_once; e++) {
+                if (part_of[e] < 0) continue;
+                int low = 0, high = count;
+                while (high - low > 1) {
+                    const int middle = (low + high) / 2;
+                    (keys[middle] <= key[e] ? low : high) = middle;
+                }
+                part_of[e] = low;
+            }
+        };
+        // Takes the next place in the entry's part, with one atomic for all entries of the warp in the same part.
+        const auto take = [&](int e) {
+            const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, part_of[e]);
+            const unsigned leader = unsigned(__ffs(int(peers))) - 1;
+            int first = 0;
+            if (lane == int(leader) && part_of[e] >= 0) first = atomicAdd(&place[part_of[e]], __popc(peers));
+            return __shfl_sync(distwar::all_lanes, first, int(leader)) + __popc(peers & ((1u << lane) - 1));
+        };
+        for (int64_t first = 0; first < n; first += entries_at_once) {
+            read(first);
+            DISTWAR_UNROLL
+            for (int e = 0; e < at_once; e++) take(e);
+        }
+        __syncthreads();
+        const int length = place[thread];
+        int all;
+        const int before = scan_of_block<part_block>(length, &all);
+        place[thread] = before;
+        if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
+        __syncthreads();
+        for (int64_t first = 0; first < n; first += entries_at_once) {
+            read(first);
+            DISTWAR_UNROLL
+            for (int e = 0; e < at_once; e++) {
+                const int at = take(e);
+                if (part_of[e] >= 0) other[begin + at] = index[e];
+            }
+        }
     }
 }
 
@@ -563,8 +548,9 @@ struct kept_arrays {
 
 // What lies in the context's memory: not read after gs_bin.
 struct bin_arrays {
-    uint32_t *depth, *length, *ends, *other, *bucket;
-    uint32_t bucket_room;
+    buckets into;
+    size_t counter_words;
+    uint32_t *depth, *ends, *other;
     part *parts;
 };
 
@@ -576,24 +562,14 @@ int log2_copies(int64_t count, int tiles) {
     return k;
 }
 
-// tile_counters.log2_lines.
-int log2_lines(int64_t counters) {
-    int k = 0;
-    while ((int64_t(counters_of_line) << k) < counters) k++;
-    return k;
-}
-size_t counter_words(int64_t counters) {
-    return size_t(counters_of_line * sector_words) << log2_lines(counters);
-}
-
 constexpr int64_t max_isects = int64_t(1) << 40;
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_channels(function, view->gaussians.channels));
     for (const int64_t capacity : {view->memory.isect_capacity, view->memory.bucket_capacity})
-        GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_isects,
-                      "isect_capacity and bucket_capacity must be in 0..2^40");
+        GS_ARGUMENT(capacity >= 0 && capacity <= max_isects,
+                    "isect_capacity and bucket_capacity must be in 0..2^40");
     return libgs_require(function,
                          view->rows.begin >= 0 && view->rows.begin <= view->rows.end &&
                              view->rows.end <= tile_rows_of(view),
@@ -625,14 +601,18 @@ uint32_t room_of(const gs_view_memory &memory, int64_t counters) {
 size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
     const int64_t count = splat_count(view); // of all views
-    const size_t tiles = size_t(tiles_of(grid_of(view))), isects = size_t(view->memory.isect_capacity),
-                 counters = tiles << log2_copies(count, int(tiles));
-    out->bucket_room = room_of(view->memory, int64_t(counters));
-    layout_add(&layout, counter_words(int64_t(counters)), &out->length);
+    const int tiles = tiles_of(grid_of(view));
+    tile_counters &length = out->into.length;
+    length.log2_copies = log2_copies(count, tiles), length.log2_lines = 0;
+    const size_t counters = size_t(tiles) << length.log2_copies;
+    while ((size_t(counters_of_line) << length.log2_lines) < counters) length.log2_lines++;
+    out->counter_words = size_t(counters_of_line * sector_words) << length.log2_lines;
+    out->into.room = room_of(view->memory, int64_t(counters));
+    layout_add(&layout, out->counter_words, &length.first);
     layout_add(&layout, counters, &out->ends);
     layout_add(&layout, size_t(count), &out->depth);
-    layout_add(&layout, isects, &out->other);
-    layout_add(&layout, counters * out->bucket_room, &out->bucket);
+    layout_add(&layout, size_t(view->memory.isect_capacity), &out->other);
+    layout_add(&layout, counters * out->into.room, &out->into.entry);
     layout_add(&layout, size_t(most_parts(view->memory.isect_capacity)), &out->parts);
     return layout.bytes;
 }
@@ -643,9 +623,8 @@ bool is_own(const gs_view *view, const void *array) {
 }
 
 // Places what a view keeps in its memory, with its own arrays, and returns the bytes. memory NULL: nowhere, its own arrays
-// become NULL. has_splats: whether the splats are its own. The lists come last: no other place depends on their room, which
-// gs_settle changes.
-size_t place_kept(void *memory, gs_view *view, bool has_splats, kept_arrays *out) {
+// become NULL. The lists come last: no other place depends on their room, which gs_settle changes.
+size_t place_kept(void *memory, gs_view *view, kept_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
     const size_t tiles = size_t(tiles_of(grid_of(view))),
                  pixels = size_t(view_count(view)) * size_t(view->camera.width) * size_t(view->camera.height);
@@ -659,23 +638,18 @@ size_t place_kept(void *memory, gs_view *view, bool has_splats, kept_arrays *out
     place(&view->image.transmittance, pixels);
     place(&view->image.n_contrib, pixels);
     place(&view->image.color, pixels * size_t(channels_of(&view->gaussians)));
-    if (has_splats) layout_add(&layout, size_t(splat_count(view)), &view->splats);
+    place(&view->splats, size_t(splat_count(view)));
     layout_add(&layout, size_t(view->memory.isect_capacity), &out->list);
     return layout.bytes;
 }
 
 // Takes the view's memory from the context and places what is kept.
-gs_status hold(const char *function, gs_view *view, bool has_splats, gs_context *context, kept_arrays *out) {
+gs_status hold(const char *function, gs_view *view, gs_context *context, kept_arrays *out) {
     gs_view_memory &memory = view->memory;
-    const size_t needed = place_kept(nullptr, view, has_splats, out);
+    const size_t needed = place_kept(nullptr, view, out);
     GS_TRY(libgs_grow(function, context, &memory.memory, &memory.bytes, needed));
-    place_kept(memory.memory, view, has_splats, out);
+    place_kept(memory.memory, view, out);
     return GS_OK;
-}
-
-// Whether the splats lie in the view's memory.
-bool has_splats(const gs_view *view) {
-    return view->splats && is_own(view, view->splats);
 }
 
 // The one rule by which lists get room: before there is none left, as repeating a picture costs more than memory.
@@ -692,7 +666,7 @@ gs_status wait_for(const char *function, gs_context *context, int64_t call, bin_
     bool is_done = false; // and what it wrote has arrived
     for (unsigned k = 1; *written != call; k++) {
         if (k % reads_a_query != 0) continue;
-        GS_REQUIRE_OF(function, !is_done, "gs_bin was not queued in this context, or too many since");
+        GS_ARGUMENT(!is_done, "gs_bin was not queued in this context, or too many since");
         const cudaError_t status = cudaStreamQuery(context->stream);
         is_done = status == cudaSuccess;
         if (status == cudaErrorNotReady)
@@ -719,7 +693,7 @@ bool is_capturing([[maybe_unused]] gs_stream stream) {
 gs_status libgs_hold(const char *function, gs_view *view, gs_context *context) {
     kept_arrays kept;
     GS_TRY(check(function, view));
-    return hold(function, view, is_own(view, view->splats), context, &kept);
+    return hold(function, view, context, &kept);
 }
 
 size_t libgs_bin_bytes(const gs_view *view) {
@@ -748,7 +722,7 @@ void gs_view_free(gs_view *view, gs_context *context) {
     const gs_allocator &by = context->allocator;
     by.release(by.user, memory.memory, context->stream);
     kept_arrays gone;
-    place_kept(nullptr, view, has_splats(view), &gone);
+    place_kept(nullptr, view, &gone);
     view->ranges = {}, memory.memory = nullptr, memory.bytes = 0;
 }
 
@@ -766,7 +740,7 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     kept_arrays kept;
     bin_arrays a;
     void *scratch;
-    GS_TRY(hold(__func__, view, has_splats(view), context, &kept));
+    GS_TRY(hold(__func__, view, context, &kept));
     GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, place_arrays(nullptr, view, &a), &scratch));
     place_arrays(scratch, view, &a);
 
@@ -780,16 +754,13 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
                                      a.depth};
     const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
     const unsigned most_writers = unsigned(multiprocessors) * writers_at_once;
-    const int copies = log2_copies(splat_count(view), tiles);
-    const int64_t counter_count = int64_t(tiles) << copies;
-    const tile_counters counters = {a.length, copies, log2_lines(counter_count)};
-    const buckets into = {counters, a.bucket, a.bucket_room};
-    GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
-    GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
+    const tile_counters &counters = a.into.length;
+    GS_CUDA(cudaMemsetAsync(counters.first, 0, a.counter_words * sizeof(uint32_t), stream));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, a.into));
     GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
-                           bin_limits{multiprocessors, a.bucket_room, isect_capacity, call, report},
+                           bin_limits{multiprocessors, a.into.room, isect_capacity, call, report},
                            kept.tile_begin, kept.class_begin, kept.summary));
-    const unsorted_lists unsorted_entries = {into, a.ends, kept.list};
+    const unsorted_lists unsorted_entries = {a.into, a.ends, kept.list};
     GS_CUDA(launch_in_turn(
         stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)), bin_block,
         write_kernel, portions, grid, writing{counters, a.ends, kept.tile_begin, kept.list}, kept.summary,
@@ -856,7 +827,7 @@ gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stre
     GS_REQUIRE(lengths && view->memory.memory, "lengths, and lists that gs_bin has written, must be given");
     gs_view placed = *view;
     kept_arrays kept;
-    place_kept(view->memory.memory, &placed, has_splats(view), &kept);
+    place_kept(view->memory.memory, &placed, &kept);
     GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, kept.tile_begin, kept.class_begin,
                    tiles_of(grid_of(view)), lengths));
     return GS_OK;

@@ -103,9 +103,16 @@ static __global__ void __launch_bounds__(camera_block)
     for (int k = 0; threadIdx.x == 0 && k < CAMERA_TERMS; k++) of_block[blockIdx.x][k] = total[k];
 }
 
-// From the sums of all terms to the gradient.
-__device__ inline void camera_gradient_of(const gs_camera &camera, const double sum[CAMERA_TERMS],
-                                          gs_camera_gradient *out) {
+// From the sums of all terms to the gradient. One block.
+static __global__ void __launch_bounds__(most_camera_blocks)
+    camera_gradient_kernel(gs_camera camera, const double (*of_block)[CAMERA_TERMS], int blocks,
+                           gs_camera_gradient *out) {
+    __shared__ distwar::block_sum_memory<CAMERA_TERMS, most_camera_blocks, double> memory;
+    double mine[CAMERA_TERMS] = {}, sum[CAMERA_TERMS];
+    if (int(threadIdx.x) < blocks)
+        for (int k = 0; k < CAMERA_TERMS; k++) mine[k] = of_block[threadIdx.x][k];
+    distwar::block_sum(mine, memory, sum);
+    if (threadIdx.x != 0) return;
     const double *const point = sum + TERM_POINT, *const turn = sum + TERM_TURN,
                         *const center = sum + TERM_CENTER;
     const float *const R = camera.rotation, *const t = camera.translation;
@@ -126,18 +133,6 @@ __device__ inline void camera_gradient_of(const gs_camera &camera, const double 
         out->intrinsics[2 + k] = float(sum[TERM_PRINCIPAL + k]);
         out->reserved[k] = 0;
     }
-}
-
-// One block.
-static __global__ void __launch_bounds__(most_camera_blocks)
-    camera_gradient_kernel(gs_camera camera, const double (*of_block)[CAMERA_TERMS], int blocks,
-                           gs_camera_gradient *out) {
-    __shared__ distwar::block_sum_memory<CAMERA_TERMS, most_camera_blocks, double> memory;
-    double sum[CAMERA_TERMS] = {}, total[CAMERA_TERMS];
-    if (int(threadIdx.x) < blocks)
-        for (int k = 0; k < CAMERA_TERMS; k++) sum[k] = of_block[threadIdx.x][k];
-    distwar::block_sum(sum, memory, total);
-    if (threadIdx.x == 0) camera_gradient_of(camera, total, out);
 }
 
 // Queues both kernels. sums: with the rows of all warps.

@@ -87,9 +87,9 @@ C_LINKAGE_END
 #define GS_CUDA(call) GS_TRY(GS_STATUS(call))
 
 // Returns unless the condition holds. Write it so that NaN fails.
-#define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
+#define GS_REQUIRE(condition, text) GS_TRY(libgs_require(__func__, condition, text))
 // The same inside a function that checks the arguments of another one, `function`.
-#define GS_REQUIRE_OF(function, condition, text) GS_TRY(libgs_require(function, condition, text))
+#define GS_ARGUMENT(condition, text) GS_TRY(libgs_require(function, condition, text))
 
 // ---- arguments ----
 
@@ -117,14 +117,13 @@ static inline gs_status check_degree(const char *function, int32_t sh_degree) {
 
 static inline gs_status check_camera(const char *function, const gs_camera *camera) {
     GS_TRY(check_size(function, camera->width, camera->height));
-    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-                  "fx, fy and near_plane must be positive");
-    GS_REQUIRE_OF(function, camera->far_plane >= 0, "far_plane must not be negative");
-    GS_REQUIRE_OF(function, camera->model >= 0 && camera->model < GS_CAMERA_MODELS,
-                  "model must be in 0..GS_CAMERA_MODELS - 1");
+    GS_ARGUMENT(camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                "fx, fy and near_plane must be positive");
+    GS_ARGUMENT(camera->far_plane >= 0, "far_plane must not be negative");
+    GS_ARGUMENT(camera->model >= 0 && camera->model < GS_CAMERA_MODELS,
+                "model must be in 0..GS_CAMERA_MODELS - 1");
     for (int k = 0; k < lens_of(camera)->distortions; k++)
-        GS_REQUIRE_OF(function, camera->distortion[k] - camera->distortion[k] == 0,
-                      "distortion must be finite");
+        GS_ARGUMENT(camera->distortion[k] - camera->distortion[k] == 0, "distortion must be finite");
     return GS_OK;
 }
 
@@ -158,8 +157,8 @@ static inline gs_status check_strategy(const char *function, distwar_strategy st
 }
 
 static inline gs_status check_policy(const char *function, distwar_policy policy, unsigned strategies) {
-    GS_REQUIRE_OF(function, policy.balance_threshold >= 0 && policy.balance_threshold <= 33,
-                  "balance_threshold must be in 0..33");
+    GS_ARGUMENT(policy.balance_threshold >= 0 && policy.balance_threshold <= 33,
+                "balance_threshold must be in 0..33");
     return check_strategy(function, policy.strategy, strategies);
 }
 
@@ -178,29 +177,26 @@ static inline int64_t splat_count(const gs_view *view) {
 
 // Checks that the view is given, its numbers of Gaussians and cameras, and the size of its images.
 static inline gs_status check_extent(const char *function, const gs_view *view) {
-    GS_REQUIRE_OF(function, view, "view must be given");
+    GS_ARGUMENT(view, "view must be given");
     GS_TRY(check_count(function, view->gaussians.count));
     GS_TRY(check_size(function, view->camera.width, view->camera.height));
     const gs_views *views = &view->views;
-    GS_REQUIRE_OF(function, views->count >= 0 && views->count <= GS_MAX_VIEWS,
-                  "views.count must be in 0..32");
-    GS_REQUIRE_OF(function, views->count == 0 || views->cameras, "views.cameras must be given");
-    GS_REQUIRE_OF(function, views->count <= 1 || channels_of(&view->gaussians) == GS_CHANNELS,
-                  "several cameras take 3 channels");
-    GS_REQUIRE_OF(function, splat_count(view) < INT32_MAX,
-                  "count of Gaussians times cameras must be in 0..2^31 - 2");
+    GS_ARGUMENT(views->count >= 0 && views->count <= GS_MAX_VIEWS, "views.count must be in 0..32");
+    GS_ARGUMENT(views->count == 0 || views->cameras, "views.cameras must be given");
+    GS_ARGUMENT(views->count <= 1 || channels_of(&view->gaussians) == GS_CHANNELS,
+                "several cameras take 3 channels");
+    GS_ARGUMENT(splat_count(view) < INT32_MAX, "count of Gaussians times cameras must be in 0..2^31 - 2");
     for (int32_t v = 0; v < views->count; v++)
-        GS_REQUIRE_OF(function,
-                      views->cameras[v].width == view->camera.width &&
-                          views->cameras[v].height == view->camera.height,
-                      "all cameras must have the size of gs_view.camera");
+        GS_ARGUMENT(views->cameras[v].width == view->camera.width &&
+                        views->cameras[v].height == view->camera.height,
+                    "all cameras must have the size of gs_view.camera");
     return GS_OK;
 }
 
 // Checks the extent, and that the view has one camera.
 static inline gs_status check_one_view(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
-    GS_REQUIRE_OF(function, view->views.count == 0, "several cameras are not supported");
+    GS_ARGUMENT(view->views.count == 0, "several cameras are not supported");
     return GS_OK;
 }
 
@@ -217,20 +213,17 @@ static inline int32_t tile_rows_of(const gs_view *view) {
 static inline gs_status check_lists(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     const gs_tile_ranges *ranges = &view->ranges;
-    GS_REQUIRE_OF(function, ranges->tile_begin, "the view has no lists: gs_bin writes them");
-    GS_REQUIRE_OF(function,
-                  ranges->tiles_x == tiles_along(view->camera.width) && ranges->tiles_y == tile_rows_of(view),
-                  "the lists are of an image of another size");
-    GS_REQUIRE_OF(function, (ranges->views > 0 ? ranges->views : 1) == view_count(view),
-                  "the lists are of another number of cameras");
-    GS_REQUIRE_OF(function,
-                  ranges->pixels_per_thread == 1 || ranges->pixels_per_thread == 2 ||
-                      ranges->pixels_per_thread == 4,
-                  "pixels_per_thread must be 1, 2 or 4");
-    GS_REQUIRE_OF(function,
-                  ranges->split_tiles >= 0 &&
-                      ranges->split_tiles <= view_count(view) * ranges->tiles_x * ranges->tiles_y,
-                  "split_tiles must be in 0..the number of tiles");
+    GS_ARGUMENT(ranges->tile_begin, "the view has no lists: gs_bin writes them");
+    GS_ARGUMENT(ranges->tiles_x == tiles_along(view->camera.width) && ranges->tiles_y == tile_rows_of(view),
+                "the lists are of an image of another size");
+    GS_ARGUMENT((ranges->views > 0 ? ranges->views : 1) == view_count(view),
+                "the lists are of another number of cameras");
+    GS_ARGUMENT(ranges->pixels_per_thread == 1 || ranges->pixels_per_thread == 2 ||
+                    ranges->pixels_per_thread == 4,
+                "pixels_per_thread must be 1, 2 or 4");
+    GS_ARGUMENT(ranges->split_tiles >= 0 &&
+                    ranges->split_tiles <= view_count(view) * ranges->tiles_x * ranges->tiles_y,
+                "split_tiles must be in 0..the number of tiles");
     return libgs_require(
         function, ranges->isects == 0 || view->gaussians.count == 0 || (ranges->splat_index && view->splats),
         "splat_index and splats must be given");
@@ -239,13 +232,13 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
 // Checks the lists, and that the image has what gs_render leaves for later stages.
 static inline gs_status check_blended(const char *function, const gs_view *view) {
     GS_TRY(check_lists(function, view));
-    GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
-                  "transmittance and n_contrib of the image must be given");
+    GS_ARGUMENT(view->image.transmittance && view->image.n_contrib,
+                "transmittance and n_contrib of the image must be given");
     return check_colors(function, &view->gaussians);
 }
 
 static inline gs_status check_comparison(const char *function, const gs_comparison *images) {
-    GS_REQUIRE_OF(function, images, "images must be given");
+    GS_ARGUMENT(images, "images must be given");
     GS_TRY(check_size(function, images->width, images->height));
     return libgs_require(function, images->color && images->target, "color and target must be given");
 }
@@ -256,10 +249,9 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
 
 // Checks that all arrays of stored parameters, or of a vector of their shape, are given.
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
-    GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
-    GS_REQUIRE_OF(function, g->form == GS_RAW,
-                  "activated scales and opacities are taken by gs_project alone");
-    GS_REQUIRE_OF(function, !g->sh0, "sh0 is taken by gs_project alone");
+    GS_ARGUMENT(g, "Gaussians, and vectors of their shape, must be given");
+    GS_ARGUMENT(g->form == GS_RAW, "activated scales and opacities are taken by gs_project alone");
+    GS_ARGUMENT(!g->sh0, "sh0 is taken by gs_project alone");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
     return libgs_require(
@@ -288,10 +280,9 @@ static inline gs_status check_adam(const char *function, const gs_adam_step *ada
     const gs_adam_rates *const rates = &adam->rates;
     GS_TRY(check_vector(function, adam->gaussians, adam->first_moment));
     GS_TRY(check_vector(function, adam->gaussians, adam->second_moment));
-    GS_REQUIRE_OF(function, adam->step >= 1, "step must be 1 or more");
-    GS_REQUIRE_OF(function,
-                  valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
-                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh0) && valid_rate(rates->shN),
-                  "rates must be finite and not negative");
+    GS_ARGUMENT(adam->step >= 1, "step must be 1 or more");
+    GS_ARGUMENT(valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
+                    valid_rate(rates->opacity_logit) && valid_rate(rates->sh0) && valid_rate(rates->shN),
+                "rates must be finite and not negative");
     return libgs_require(function, rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
 }

@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(density_block)
     choose_kernel(gs_gaussians gaussians, const float2 *density, gs_density_rules rules, uint8_t *actions) {
     const int64_t i = row_of_thread();
     if (i >= gaussians.count) return;
-    const float size = largest_scale(gaussians, i);
+    const float *const s = gaussians.log_scale + 3 * i;
+    const float size = expf(fmaxf(fmaxf(s[0], s[1]), s[2]));
     const bool grows = mean_gradient(density[i]) >= rules.gradient_threshold;
     const bool splits = grows && size > rules.split_size;
     const float size_after = splits ? size / rules.split_factor : size;
@@ -166,8 +167,7 @@ __global__ void __launch_bounds__(density_block)
         copy_row(g, int64_t(source[i]), i);
     else
         make_dead(g, i);
-    clear_moment(first, i);
-    clear_moment(second, i);
+    clear_moments(first, second, i);
 }
 
 __global__ void __launch_bounds__(density_block)
@@ -242,13 +242,9 @@ __global__ void __launch_bounds__(density_block)
     if (from != i) {
         place_half(g, from, false, rules.least_opacity);
         place_half(g, i, true, rules.least_opacity);
-        clear_moment(first, from);
-        clear_moment(second, from);
+        clear_moments(first, second, from);
     }
-    if (from != i || i >= rules.existing) {
-        clear_moment(first, i);
-        clear_moment(second, i);
-    }
+    if (from != i || i >= rules.existing) clear_moments(first, second, i);
 }
 
 // ---- scores of what Gaussians contribute to views; the least are retired ----
@@ -273,12 +269,10 @@ __global__ void __launch_bounds__(density_block)
     const int64_t i = row_of_thread();
     const float upper_quartile = __uint_as_float(sorted_keys[(gaussians.count - 1) * 3 / 4]);
     if (i < gaussians.count && __uint_as_float(sorted_keys[i]) <= part * upper_quartile)
-        gaussians.opacity_logit[indices[i]] = -20; // as a dead row of density.cuh
+        gaussians.opacity_logit[indices[i]] = unseen_logit;
 }
 
 // ---- dropout: a step without a random share of the Gaussians (math.md, section 6) ----
-
-constexpr float unseen_logit = -20, most_opacity = 0.9999f;
 
 __global__ void __launch_bounds__(density_block)
     dropout_kernel(const float *from, int64_t count, int64_t first, float share, uint64_t seed,
@@ -287,7 +281,7 @@ __global__ void __launch_bounds__(density_block)
     if (i >= count) return;
     random_stream random = random_at(seed, RANDOM_DROPOUT, iteration, uint64_t(first + i));
     const float u = float(random_bits(&random) >> 40) * 0x1p-24f; // 0 <= u < 1
-    const float opacity = fminf(sigmoid(from[i]) / (1 - share), most_opacity);
+    const float opacity = fminf(sigmoid(from[i]) / (1 - share), 0.9999f);
     logits[i] = u < share ? unseen_logit : logf(opacity) - log1pf(-opacity);
 }
 

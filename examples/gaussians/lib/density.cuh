@@ -16,6 +16,7 @@
 namespace gs {
 
 constexpr int density_block = 256;
+constexpr float unseen_logit = -20; // of dead rows, and in dropout
 
 // Of a kernel with blocks of density_block threads.
 __device__ inline int64_t row_of_thread() {
@@ -31,11 +32,6 @@ enum density_purpose : uint64_t {
     RANDOM_DRAW,
     RANDOM_DROPOUT
 };
-
-__device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
-    const float *s = gaussians.log_scale + 3 * i;
-    return expf(fmaxf(fmaxf(s[0], s[1]), s[2]));
-}
 
 // Three independent standard normal numbers (Box-Muller).
 __device__ inline void draw_normal(random_stream random, float out[3]) {
@@ -73,14 +69,15 @@ GS_DEVICE void set_row(const gs_arrays &g, int64_t i, const Value &value) {
         for (int k = 0; k < g.width[a]; k++) g.of[a][i * g.width[a] + k] = value(a, k);
 }
 
-// Sets row i of a moment of Adam to 0.
-__device__ inline void clear_moment(const gs_arrays &moment, int64_t i) {
-    set_row(moment, i, [](int, int) { return 0.0f; });
+// Sets row i of both moments of Adam to 0.
+__device__ inline void clear_moments(const gs_arrays &first, const gs_arrays &second, int64_t i) {
+    set_row(first, i, [](int, int) { return 0.0f; });
+    set_row(second, i, [](int, int) { return 0.0f; });
 }
 
 // Row i of the parameters becomes a Gaussian that is never seen.
 __device__ inline void make_dead(const gs_arrays &parameters, int64_t i) {
-    const float first[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array; others are 0
+    const float first[GS_ARRAYS] = {0, 0, 1, unseen_logit, 0}; // the first value of each array; others are 0
     set_row(parameters, i, [&](int a, int k) { return k == 0 ? first[a] : 0; });
 }
 
@@ -133,32 +130,26 @@ __device__ inline int64_t row_at(const int64_t *before, int64_t count, int64_t a
 }
 
 // The opacity, and the factor of the scales, of n Gaussians that replace one.
-__device__ inline void share(float opacity, int n, float *shared, float *scale_factor) {
-    const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
-    // The published sum over i = 1..n and k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1), with m = k +
-    // 1 and sum over i of C(i-1, m-1) = C(n, m).
-    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
-    for (int m = 1; m <= n; m++) {
-        term *= -each * (n - m + 1) / m;
-        sum += term / sqrt(double(m));
-    }
-    *shared = float(each);
-    *scale_factor = float(o / sum);
-}
-
 static __global__ void __launch_bounds__(density_block)
     share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
                  float least_opacity) {
     const int64_t i = row_of_thread();
     if (i >= gaussians.count || sharing[i] <= 1) return;
-    float opacity, factor;
-    share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
-          &factor);
-    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // those that share stay alive
+    const float drawn = sigmoid(gaussians.opacity_logit[i]);
+    const int n = int(min(sharing[i], uint32_t(most_sharing)));
+    const double o = fmin(double(drawn), 1 - 1e-7), each = -expm1(log1p(-o) / n);
+    // The published sum over i = 1..n and k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1), with m = k + 1 and sum
+    // over i of C(i-1, m-1) = C(n, m).
+    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
+    for (int m = 1; m <= n; m++) {
+        term *= -each * (n - m + 1) / m;
+        sum += term / sqrt(double(m));
+    }
+    const float factor = float(o / sum);
+    const float opacity = fmaxf(float(each), nextafterf(least_opacity, 1)); // those that share stay alive
     gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
     for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
-    clear_moment(first, i);
-    clear_moment(second, i);
+    clear_moments(first, second, i);
 }
 
 // source: the living row whose place a dead or new row takes; others are their own, and all are if none lives.

@@ -437,11 +437,11 @@ gs_status queue_exposure_adjoint(const gs_loss_image &of, gs_rows rows, double *
 
 gs_status check_loss(const char *function, const gs_loss_image &of) {
     GS_TRY(check_size(function, of.images.width, of.images.height));
-    GS_REQUIRE_OF(function, of.images.color || of.depth_target, "color or depth_target must be given");
-    GS_REQUIRE_OF(function, !of.images.color || (of.images.target && of.result),
-                  "target and result must be given with color");
-    GS_REQUIRE_OF(function, !of.depth_target || (of.depth && of.depth_result),
-                  "depth and depth_result must be given with depth_target");
+    GS_ARGUMENT(of.images.color || of.depth_target, "color or depth_target must be given");
+    GS_ARGUMENT(!of.images.color || (of.images.target && of.result),
+                "target and result must be given with color");
+    GS_ARGUMENT(!of.depth_target || (of.depth && of.depth_result),
+                "depth and depth_result must be given with depth_target");
     return libgs_require(function, of.depth_weight - of.depth_weight == 0, "depth_weight must be finite");
 }
 

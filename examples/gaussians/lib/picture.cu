@@ -24,74 +24,41 @@ struct blocks {
     }
 };
 
-// ---- value i of a result ----
-
-struct picture_value {
-    const uint8_t *picture;
-    int channels;
-
-    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
-        const int channel = int(i % channels);
+// Value i of a result; `form` is s.form.
+template <int form>
+__global__ void __launch_bounds__(block_size)
+    shrink_kernel(const gs_shrinking s, const blocks of, int64_t values) {
+    const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
+    if (i >= values) return;
+    const uint8_t *const bytes = static_cast<const uint8_t *>(s.from[0]);
+    uint8_t *const small = static_cast<uint8_t *>(s.small);
+    if constexpr (form == GS_SHRINK_BYTES) {
+        const int channel = int(i % s.channels);
         uint64_t sum = 0;
-        of.visit_block(i / channels, [&](int64_t pixel) { sum += picture[pixel * channels + channel]; });
+        of.visit_block(i / s.channels, [&](int64_t pixel) { sum += bytes[pixel * s.channels + channel]; });
         const uint64_t area = uint64_t(of.across) * uint64_t(of.down);
-        return uint8_t((sum + area / 2) / area);
-    }
-};
-
-struct planes_value {
-    const float *planes[GS_SHRINK_MOST];
-    int count;
-    int64_t pixels;
-
-    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
-        float sum = 0;
-        for (int k = 0; k < count; k++) {
-            const float *const plane = planes[k] + i % GS_CHANNELS * pixels;
-            of.visit_block(i / GS_CHANNELS, [&](int64_t pixel) { sum += plane[pixel]; });
-        }
-        const float mean = sum / (float(of.across) * float(of.down) * float(count));
-        return uint8_t(fminf(fmaxf(mean, 0.f), 1.f) * 255.f + 0.5f);
-    }
-};
-
-struct mask_value {
-    const uint8_t *mask;
-
-    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
+        small[i] = uint8_t((sum + area / 2) / area);
+    } else if constexpr (form == GS_SHRINK_MASK) {
         bool all = true;
-        of.visit_block(i, [&](int64_t pixel) { all &= mask[pixel] != 0; });
-        return all ? 255 : 0;
-    }
-};
-
-struct depth_value {
-    const float *depth;
-
-    __device__ float operator()(const blocks &of, int64_t i) const {
+        of.visit_block(i, [&](int64_t pixel) { all &= bytes[pixel] != 0; });
+        small[i] = all ? 255 : 0;
+    } else if constexpr (form == GS_SHRINK_DEPTH) {
+        const float *const depth = static_cast<const float *>(s.from[0]);
         float sum = 0, known = 0;
         of.visit_block(i, [&](int64_t pixel) {
-            const float value = depth[pixel];
-            if (!isnan(value)) sum += value, known += 1;
+            if (!isnan(depth[pixel])) sum += depth[pixel], known += 1;
         });
-        return sum / known; // 0 / 0 is NaN
+        static_cast<float *>(s.small)[i] = sum / known; // 0 / 0 is NaN
+    } else {
+        float sum = 0;
+        for (int k = 0; k < s.count; k++) {
+            const float *const plane =
+                static_cast<const float *>(s.from[k]) + i % GS_CHANNELS * (of.row * s.height);
+            of.visit_block(i / GS_CHANNELS, [&](int64_t pixel) { sum += plane[pixel]; });
+        }
+        const float mean = sum / (float(of.across) * float(of.down) * float(s.count));
+        small[i] = uint8_t(fminf(fmaxf(mean, 0.f), 1.f) * 255.f + 0.5f);
     }
-};
-
-template <typename Value, typename T>
-__global__ void __launch_bounds__(block_size)
-    shrink_kernel(blocks of, Value value, int64_t values, T *small) {
-    const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
-    if (i < values) small[i] = value(of, i);
-}
-
-template <typename T, typename Value>
-gs_status shrink(const gs_shrinking &s, int channels, const Value &value, gs_stream stream) {
-    const int across = std::min(s.factor, s.width), down = std::min(s.factor, s.height);
-    const blocks of = {s.width, across, down, s.width / across, s.height / down};
-    const int64_t values = int64_t(channels) * of.width * of.height;
-    return GS_STATUS(launch_for(stream, values, block_size, shrink_kernel<Value, T>, of, value, values,
-                                static_cast<T *>(s.small)));
 }
 
 struct color_change {
@@ -111,26 +78,26 @@ __global__ void __launch_bounds__(block_size)
 } // namespace
 
 gs_status gs_shrink(const gs_shrinking *s, gs_context *context) {
-    const gs_stream stream = stream_of(context);
     GS_REQUIRE(s && s->from[0] && s->small, "shrinking, from and small must be given");
     GS_TRY(check_size(__func__, s->width, s->height));
     GS_REQUIRE(s->factor >= 1 && s->factor <= GS_MAX_SIZE, "factor must be in 1..16384");
-    const uint8_t *const bytes = static_cast<const uint8_t *>(s->from[0]);
-    if (s->form == GS_SHRINK_MASK) return shrink<uint8_t>(*s, 1, mask_value{bytes}, stream);
-    if (s->form == GS_SHRINK_DEPTH)
-        return shrink<float>(*s, 1, depth_value{static_cast<const float *>(s->from[0])}, stream);
-    if (s->form == GS_SHRINK_BYTES) {
-        GS_REQUIRE(s->channels >= 1 && s->channels <= 4, "channels must be in 1..4");
-        return shrink<uint8_t>(*s, s->channels, picture_value{bytes, s->channels}, stream);
-    }
-    GS_REQUIRE(s->form == GS_SHRINK_PLANES && s->count >= 1 && s->count <= GS_SHRINK_MOST,
+    const bool is_bytes = s->form == GS_SHRINK_BYTES, is_planes = s->form == GS_SHRINK_PLANES;
+    GS_REQUIRE(!is_bytes || (s->channels >= 1 && s->channels <= 4), "channels must be in 1..4");
+    GS_REQUIRE(s->form >= GS_SHRINK_BYTES && s->form <= GS_SHRINK_PLANES &&
+                   (!is_planes || (s->count >= 1 && s->count <= GS_SHRINK_MOST)),
                "form must be a gs_shrink_form, count in 1..8");
-    planes_value planes = {{}, s->count, int64_t(s->width) * s->height};
-    for (int k = 0; k < s->count; k++) {
-        GS_REQUIRE(s->from[k], "planes must be given");
-        planes.planes[k] = static_cast<const float *>(s->from[k]);
-    }
-    return shrink<uint8_t>(*s, GS_CHANNELS, planes, stream);
+    for (int k = 0; is_planes && k < s->count; k++) GS_REQUIRE(s->from[k], "planes must be given");
+    const int across = std::min(s->factor, s->width), down = std::min(s->factor, s->height);
+    const blocks of = {s->width, across, down, s->width / across, s->height / down};
+    const int64_t values = int64_t(is_bytes    ? s->channels
+                                   : is_planes ? GS_CHANNELS
+                                               : 1) *
+                           of.width * of.height;
+    void (*const kernels[])(gs_shrinking, blocks,
+                            int64_t) = {// by form
+                                        shrink_kernel<GS_SHRINK_BYTES>, shrink_kernel<GS_SHRINK_MASK>,
+                                        shrink_kernel<GS_SHRINK_DEPTH>, shrink_kernel<GS_SHRINK_PLANES>};
+    return GS_STATUS(launch_for(stream_of(context), values, block_size, kernels[s->form], *s, of, values));
 }
 
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,

@@ -47,14 +47,12 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     (scene->covariance ? out->log_scale : out->covariance) = nullptr;
     if (scene->covariance) out->quaternion = nullptr;
     if (in->count == 0) return GS_OK;
-    GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
-    GS_REQUIRE_OF(function, scene->color ? out->color : out->sh,
-                  "sh, or color, must be given, in gradients the same");
-    GS_REQUIRE_OF(function, scene->color || !scene->sh0 || in->sh_degree == 0 || out->sh0,
-                  "sh0 must be given in gradients too");
-    GS_REQUIRE_OF(function,
-                  scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
-                  "log_scale and quaternion, or covariance, must be given, in gradients the same");
+    GS_ARGUMENT(out->mean && out->opacity_logit, "mean and opacity_logit must be given");
+    GS_ARGUMENT(scene->color ? out->color : out->sh, "sh, or color, must be given, in gradients the same");
+    GS_ARGUMENT(scene->color || !scene->sh0 || in->sh_degree == 0 || out->sh0,
+                "sh0 must be given in gradients too");
+    GS_ARGUMENT(scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
+                "log_scale and quaternion, or covariance, must be given, in gradients the same");
     return GS_OK;
 }
 
@@ -66,19 +64,18 @@ inline gs_status check_projected(const char *function, const gs_view *view, gs_g
     GS_TRY(check_extent(function, view));
     for (int32_t v = 0; v < view_count(view); v++) {
         GS_TRY(check_camera(function, camera_of(view, v)));
-        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
-                      "the cameras of a view must have one model");
+        GS_ARGUMENT(camera_of(view, v)->model == camera_of(view, 0)->model,
+                    "the cameras of a view must have one model");
     }
     GS_TRY(readable(function, &view->gaussians, &view->gaussians, out));
-    GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
-                  "scale_modifier must be finite and not negative");
+    GS_ARGUMENT(out->scale_modifier >= 0 && isfinite(out->scale_modifier),
+                "scale_modifier must be finite and not negative");
     if (out->scale_modifier == 0) out->scale_modifier = 1;
-    GS_REQUIRE_OF(function, out->form == GS_RAW || out->form == GS_ACTIVATED,
-                  "form must be GS_RAW or GS_ACTIVATED");
-    GS_REQUIRE_OF(function, out->eps2d >= 0 && isfinite(out->eps2d), "eps2d must be finite and not negative");
+    GS_ARGUMENT(out->form == GS_RAW || out->form == GS_ACTIVATED, "form must be GS_RAW or GS_ACTIVATED");
+    GS_ARGUMENT(out->eps2d >= 0 && isfinite(out->eps2d), "eps2d must be finite and not negative");
     if (out->eps2d == 0) out->eps2d = default_eps2d;
-    GS_REQUIRE_OF(function, view->sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_REQUIRE_OF(function, out->count == 0 || view->splats, "splats must be given");
+    GS_ARGUMENT(view->sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_ARGUMENT(out->count == 0 || view->splats, "splats must be given");
     return GS_OK;
 }
 

@@ -416,11 +416,11 @@ gs_status queue_backward(const gs_view *view, const gs_gaussians &in, const gs_g
 gs_status step_by_gradient(const char *function, const gs_view *view, const gs_gaussians &in,
                            const gs_gradient &gradient, gs_stream stream) {
     const gs_adam_step *const adam = gradient.adam;
-    GS_REQUIRE_OF(function, !in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
-                  "given colours and covariances, activated arrays and sh0 are not stepped");
+    GS_ARGUMENT(!in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
+                "given colours and covariances, activated arrays and sh0 are not stepped");
     GS_TRY(check_adam(function, adam));
-    GS_REQUIRE_OF(function, same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
-    GS_REQUIRE_OF(function, !gradient.camera, "the gradient by the camera is not computed with a step");
+    GS_ARGUMENT(same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
+    GS_ARGUMENT(!gradient.camera, "the gradient by the camera is not computed with a step");
     const gs_arrays value = gs_arrays_of(adam->gaussians), first = gs_arrays_of(adam->first_moment),
                     second = gs_arrays_of(adam->second_moment);
     const gs_adam_rates *const rates = &adam->rates;
@@ -436,8 +436,7 @@ gs_status step_by_gradient(const char *function, const gs_view *view, const gs_g
                                   rates->shN,
                                   used > 0 && used < length ? used : length,
                                   adam_correction_at(adam->step)};
-    GS_REQUIRE_OF(
-        function,
+    GS_ARGUMENT(
         (uintptr_t(to.sh.value) | uintptr_t(to.sh.first_moment) | uintptr_t(to.sh.second_moment)) % 16 == 0,
         "sh of adam's arrays must be aligned to 16 bytes");
     return queue_backward<SEVERAL_VIEWS>(view, in, gradient, to, nullptr, stream);

@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(block_size) stereo_points_kernel(gs_stereo in,
 }
 
 gs_status check_stereo(const char *function, const gs_stereo *stereo) {
-    GS_REQUIRE_OF(function, stereo && stereo->views, "stereo and its views must be given");
-    GS_REQUIRE_OF(function, stereo->count >= 1 && stereo->count <= 65535, "count must be in 1..65535");
+    GS_ARGUMENT(stereo && stereo->views, "stereo and its views must be given");
+    GS_ARGUMENT(stereo->count >= 1 && stereo->count <= 65535, "count must be in 1..65535");
     return libgs_require(function, stereo->most_pixels >= 1 && stereo->tolerance > 0,
                          "most_pixels and tolerance must be positive");
 }

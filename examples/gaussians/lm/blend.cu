@@ -396,7 +396,7 @@ cudaError_t launch_cached(gs_stream stream, const gs_view *view, const gs_lm_cac
 
 gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
     GS_TRY(check_one_view(function, view));
-    GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
+    GS_ARGUMENT(cache && cache->begin && cache->pairs >= 0, "the cache must be given");
     return libgs_require(
         function, cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
         "the arrays of the cache and the splats must be given");
@@ -415,8 +415,7 @@ gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_ca
                        const Run &run) {
     GS_TRY(check_policy(function, policy, warp_strategy_bits));
     const int64_t count = view->gaussians.count;
-    GS_REQUIRE_OF(function, picture && (count == 0 || sums),
-                  "the values of the pixels and the sums must be given");
+    GS_ARGUMENT(picture && (count == 0 || sums), "the values of the pixels and the sums must be given");
     if (count > 0) GS_CUDA(cudaMemsetAsync(sums, 0, size_t(count) * stride * sizeof(float), stream));
     if ((cache ? cache->pairs : view->ranges.isects) == 0) return GS_OK;
     return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));

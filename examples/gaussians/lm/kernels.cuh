@@ -109,12 +109,12 @@ __device__ void add_of_block(double part, double *sum) {
 // A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
 static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
                                  const gs_gaussians *vector, gs_gaussians *in, int *degree) {
-    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
-    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
-                  "given colours and covariances are not parameters");
-    GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
-    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->eps2d == 0, "antialias and eps2d must be 0");
+    GS_ARGUMENT(gaussians, "gaussians must be given");
+    GS_ARGUMENT(sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_ARGUMENT(!gaussians->color && !gaussians->covariance,
+                "given colours and covariances are not parameters");
+    GS_ARGUMENT(channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
+    GS_ARGUMENT(!gaussians->antialias && gaussians->eps2d == 0, "antialias and eps2d must be 0");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
     if (in->scale_modifier == 0) in->scale_modifier = 1;

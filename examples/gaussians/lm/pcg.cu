@@ -84,7 +84,7 @@ unsigned grid_for(int64_t values) {
 }
 
 gs_status check(const char *function, const gs_lm_pcg *pcg) {
-    GS_REQUIRE_OF(function, pcg && pcg->values >= 0, "pcg must be given and values not negative");
+    GS_ARGUMENT(pcg && pcg->values >= 0, "pcg must be given and values not negative");
     return libgs_require(function, pcg->x && pcg->residual && pcg->direction && pcg->scalars,
                          "x, residual, direction and scalars must be given");
 }

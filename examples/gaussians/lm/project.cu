@@ -317,14 +317,13 @@ __global__ void __launch_bounds__(project_block)
 // Fills the call. vector: of the shape of gaussians.
 gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
                       const gs_lm_view *views, int count, const gs_gaussians *vector, views_call *out) {
-    GS_REQUIRE_OF(function, views && count >= 1 && count <= GS_LM_VIEWS,
-                  "1..GS_LM_VIEWS views must be given");
+    GS_ARGUMENT(views && count >= 1 && count <= GS_LM_VIEWS, "1..GS_LM_VIEWS views must be given");
     GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, &out->gaussians, &out->degree));
     for (int n = 0; n < count; n++) {
         const gs_camera &camera = views[n].camera;
         GS_TRY(check_camera(function, &camera));
-        GS_REQUIRE_OF(function, gaussians->count == 0 || (views[n].splats && views[n].records),
-                      "splats and records of every view must be given");
+        GS_ARGUMENT(gaussians->count == 0 || (views[n].splats && views[n].records),
+                    "splats and records of every view must be given");
         view_set &seen = out->seen[camera.model];
         const int to = out->count[camera.model]++;
         seen.of[to] = views[n];

@@ -260,8 +260,8 @@ __global__ void __launch_bounds__(TILE *STEP)
 const dim3 block(TILE, STEP);
 
 gs_status check(const char *function, const gs_lm_metric *metric) {
-    GS_REQUIRE_OF(function, metric && metric->weight && metric->coupling,
-                  "a metric with a weight and a coupling must be given");
+    GS_ARGUMENT(metric && metric->weight && metric->coupling,
+                "a metric with a weight and a coupling must be given");
     return check_size(function, metric->width, metric->height);
 }
 

@@ -42,8 +42,7 @@ vector_arrays arrays_of(const part_vectors *v) {
 }
 
 __device__ void clear_moments(const vector_arrays &v, int64_t i) {
-    clear_moment(v.first, i);
-    clear_moment(v.second, i);
+    gs::clear_moments(v.first, v.second, i);
 }
 
 // The rows that become copies, among ranks: of all rows those that become copies of this rank's, for the ranks that have
