@@ -161,12 +161,10 @@ __global__ void __launch_bounds__(bin_block)
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
-// Where threads have four pixels: a list is long above isects / (multiprocessors * shares_of_four). Elsewhere
-// tiles_at_once takes its place.
+// In place of tiles_at_once where threads have four pixels (split_class).
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
-// Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
-// the last class the empty lists.
+// Of lists by length, eight an octave, longest first. Class 0 has lengths of nearly 2^32, the last the empty lists.
 constexpr int classes = 33 * 8;
 __host__ __device__ int class_of(int64_t length) {
     if (length < 1) return classes - 1;
@@ -200,9 +198,8 @@ struct bin_summary {
                 // gs_tile_ranges.device_isects points here
     int64_t buckets;                  // of bin_report
     int32_t pixels_per_thread, split; // of gs_tile_ranges
-    // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
-    // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
-    // the rest by a warp.
+    // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end are sorted
+    // by a block of part_block threads, those up to block_end by a block of sort_block threads, the rest by a warp.
     int32_t cut_end, part_block_end, block_end;
     int32_t parts; // of all lists
     // 1: a bucket had no room, so that the unsorted entries are in the lists. 64 bits: the struct has no padding.
@@ -210,10 +207,9 @@ struct bin_summary {
     unsigned long long described; // parts that cut_kernel has described so far
 };
 
-// gs_tile_ranges.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
-// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels per thread finish
-// it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
-// work.
+// gs_tile_ranges.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But if
+// the longest list is much longer than the average, the GPU waits for it, and fewer pixels per thread finish it sooner.
+// The measure is the excess of the longest list over the average, relative to a multiprocessor's work.
 __host__ __device__ int pixels_of_thread(int64_t isects, int64_t longest, int tiles, int multiprocessors) {
     const double work = double(isects) / multiprocessors;
     const double average = double(isects) / (tiles > multiprocessors ? tiles : multiprocessors);
@@ -222,9 +218,8 @@ __host__ __device__ int pixels_of_thread(int64_t isects, int64_t longest, int ti
     return outlasts > 0.28 * work || tiles < 3 * multiprocessors ? 2 : 4;
 }
 
-// One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
-// summary; and to `ends` the end of each counter's range in its tile's list. If the intersections do not fit, all lists are
-// empty.
+// One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the summary; and
+// to `ends` the end of each counter's range in its tile's list. If the intersections do not fit, all lists are empty.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
                       int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
@@ -313,8 +308,7 @@ __global__ void __launch_bounds__(scan_block)
     }
 }
 
-// Writes the order of tiles, and the unsorted lists if a bucket had no room; blocks then take turns. Increments
-// class_begin.
+// Writes the order of tiles, by class_begin, and the unsorted lists if a bucket had no room; blocks then take turns.
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_summary *summary,
                  uint32_t *class_begin, uint32_t *tile_order) {
@@ -361,10 +355,11 @@ struct unsorted_lists {
     buckets in;
     const uint32_t *ends, *list;
 
-    __device__ unsorted of(uint32_t tile, int64_t begin, bool in_lists) const {
-        const int64_t first = int64_t(tile) << in.length.log2_copies;
-        return {in_lists ? list + begin : nullptr, in.entry + first * in.room, ends + first,
-                in.length.log2_copies, in.room};
+    __device__ unsorted of(uint32_t tile, const int64_t *tile_begin, bool in_lists) const {
+        const int64_t first = int64_t(tile) << in.length.log2_copies, begin = tile_begin[tile];
+        const int length = int(tile_begin[tile + 1] - begin), log2_copies = in.length.log2_copies;
+        const uint32_t *const in_list = in_lists ? list + begin : nullptr;
+        return {begin, length, in_list, in.entry + first * in.room, ends + first, log2_copies, in.room};
     }
 };
 
@@ -393,14 +388,12 @@ __global__ void __launch_bounds__(part_block)
     const bool in_lists = summary->in_lists != 0;
     for (int turn = int(blockIdx.x); turn < cut_end; turn += int(gridDim.x)) {
         __syncthreads(); // the previous list's keys have been read
-        const uint32_t tile = tile_order[turn];
-        const int64_t begin = tile_begin[tile];
-        const unsorted list = lists.of(tile, begin, in_lists);
-        const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
+        const unsorted list = lists.of(tile_order[turn], tile_begin, in_lists);
+        const int n = list.length, count = parts_of(n);
 
         const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
         sort_in_block<part_block>(
-            depth, samples, [=](int i) { return list[int64_t(i) * n / samples]; }, keys);
+            depth, samples, [=](int i) { return list(int64_t(i) * n / samples); }, keys);
         const uint64_t cut = thread < count ? keys[int64_t(thread) * samples / count] : 0;
         if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
         place[thread] = 0;
@@ -416,7 +409,7 @@ __global__ void __launch_bounds__(part_block)
             DISTWAR_UNROLL
             for (int e = 0; e < at_once; e++) {
                 const int64_t i = first + e * part_block + thread;
-                index[e] = i < n ? list[i] : 0;
+                index[e] = i < n ? list(i) : 0;
                 part_of[e] = i < n ? 0 : -1;
             }
             DISTWAR_UNROLL
@@ -450,21 +443,20 @@ __global__ void __launch_bounds__(part_block)
         int all;
         const int before = scan_of_block<part_block>(length, &all);
         place[thread] = before;
-        if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
+        if (thread < count) parts[described + unsigned(thread)] = {list.begin + before, length};
         __syncthreads();
         for (int64_t first = 0; first < n; first += entries_at_once) {
             read(first);
             DISTWAR_UNROLL
             for (int e = 0; e < at_once; e++) {
                 const int at = take(e);
-                if (part_of[e] >= 0) other[begin + at] = index[e];
+                if (part_of[e] >= 0) other[list.begin + at] = index[e];
             }
         }
     }
 }
 
-// Least blocks per multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
-// threads for only two.
+// Least blocks per multiprocessor, which limits registers. Before 8.0 a multiprocessor has threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int part_blocks = 2;
 #else
@@ -488,17 +480,13 @@ __global__ void __launch_bounds__(part_block, part_blocks)
                                      other + mine.begin, keys);
             continue;
         }
-        const uint32_t tile = tile_order[turn - lists.parts + lists.cut_end];
-        const int64_t begin = tile_begin[tile];
-        const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
-        const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
-        sort_into<part_block>(
-            list + begin, depth, n, [=](int i) { return entries[i]; }, keys);
+        const unsorted of_tile = from.of(tile_order[turn - lists.parts + lists.cut_end], tile_begin,
+                                         lists.in_lists != 0); // at most sorted_by_block<part_block>
+        sort_into<part_block>(list + of_tile.begin, depth, of_tile.length, of_tile, keys);
     }
 }
 
-// Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
-// the other blocks one list per warp.
+// Sorts the lists part_block_end .. tiles - 1: blocks for those before block_end one list each, others one per warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
                 const unsorted_lists from, const bin_summary *summary, uint32_t *list) {
@@ -511,25 +499,20 @@ __global__ void __launch_bounds__(sort_block)
     const int place =
         one_warp ? lists.block_end + (block - lists.block_end) * (sort_block / 32) + warp : block;
     if (place >= tiles) return;
-    const uint32_t tile = tile_order[place];
-    const int64_t begin = tile_begin[tile];
-    const int n = int(tile_begin[tile + 1] - begin);
-    const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
-    list += begin;
-    if (one_warp) {
-        const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
-        if (n > 128)
-            sort_short<E>(depth, entries, n, put);
-        else if (n > 64)
-            sort_short<4>(depth, entries, n, put);
-        else if (n > 32)
-            sort_short<2>(depth, entries, n, put);
-        else if (n > 0)
-            sort_short<1>(depth, entries, n, put);
-        return;
-    }
-    sort_into<sort_block>(
-        list, depth, n, [=](int i) { return entries[i]; }, keys);
+    const unsorted of_tile = from.of(tile_order[place], tile_begin, lists.in_lists != 0);
+    const int n = of_tile.length;
+    list += of_tile.begin;
+    const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
+    if (!one_warp)
+        sort_into<sort_block>(list, depth, n, of_tile, keys);
+    else if (n > 128)
+        sort_short<E>(depth, n, of_tile, put);
+    else if (n > 64)
+        sort_short<4>(depth, n, of_tile, put);
+    else if (n > 32)
+        sort_short<2>(depth, n, of_tile, put);
+    else if (n > 0)
+        sort_short<1>(depth, n, of_tile, put);
 }
 
 // ---- host: memory, grids, limits ----
@@ -577,8 +560,7 @@ gs_status check(const char *function, const gs_view *view) {
 }
 
 // An upper bound of the parts of lists that hold isect_capacity intersections in all. A list that one block of
-// part_block threads sorts counts as one part. The shortest list with three parts has the most for its
-// length.
+// part_block threads sorts counts as one part. The shortest list with three parts has the most for its length.
 int64_t most_parts(int64_t isect_capacity) {
     return isect_capacity * 3 / sorted_by_block<part_block>;
 }

@@ -19,8 +19,7 @@ __device__ inline uint64_t key_of(const uint32_t *depth, uint32_t index) {
     return uint64_t(depth[index]) << 32 | index;
 }
 
-// Sorts 32 E keys in registers by a bitonic network. Result: the k-th key is key[k % E] of lane k / E. By all
-// lanes of a warp.
+// Sorts the 32 E keys of a warp by a bitonic network. Result: the k-th is key[k % E] of lane k / E. By all its lanes.
 template <int E>
 __device__ void sort_warp(uint64_t (&key)[E]) {
     const int lane = int(threadIdx.x % 32);
@@ -49,15 +48,14 @@ __device__ void sort_warp(uint64_t (&key)[E]) {
     }
 }
 
-// Sorts a list of n <= 32 E splats, list[0] .. list[n - 1], and calls put(k, key) for the k-th. By all lanes of
-// a warp.
-template <int E, typename List, typename Put>
-__device__ void sort_short(const uint32_t *depth, const List &list, int n, const Put &put) {
+// Sorts the splats splat_of(0) .. splat_of(n - 1), n <= 32 E, and calls put(k, key) for the k-th. By all lanes of a warp.
+template <int E, typename SplatOf, typename Put>
+__device__ void sort_short(const uint32_t *depth, int n, const SplatOf &splat_of, const Put &put) {
     const int lane = int(threadIdx.x % 32);
     uint64_t key[E];
     DISTWAR_UNROLL
     for (int e = 0; e < E; e++)
-        key[e] = 32 * e + lane < n ? key_of(depth, list[32 * e + lane]) : ~uint64_t{0};
+        key[e] = 32 * e + lane < n ? key_of(depth, splat_of(32 * e + lane)) : ~uint64_t{0};
     __syncwarp(); // all entries have been read
     sort_warp(key);
     DISTWAR_UNROLL
@@ -179,8 +177,7 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
 
 // ---- lists: their entries before they are sorted, and the parts of long ones ----
 
-// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
-// block.
+// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the block.
 template <int Threads, typename T>
 __device__ T scan_of_block(T value, T *all) {
     __shared__ T warp_sums[32];
@@ -202,8 +199,7 @@ __device__ T scan_of_block(T value, T *all) {
     return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
 }
 
-// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
-// part_block parts.
+// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that, at most part_block.
 constexpr int part_block = 512;
 __device__ inline int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
@@ -216,16 +212,18 @@ struct part {
     int length;
 };
 
-// The entries of a tile's list before they are sorted.
+// A tile's list before it is sorted.
 struct unsorted {
-    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
+    int64_t begin; // its place among the sorted lists
+    int length;
+    const uint32_t *in_list; // its entries; NULL: they are in the buckets
     const uint32_t *bucket;  // of the tile's first counter
     const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
     int log2_copies;
     uint32_t room;
 
     // Entry i of the list.
-    __device__ uint32_t operator[](int64_t i) const {
+    __device__ uint32_t operator()(int64_t i) const {
         if (in_list) return in_list[i];
         if (log2_copies == 0) return bucket[i];
         int copy = 0; // the first whose end is above i

@@ -270,9 +270,8 @@ GS_DEVICE channel_values<Channels> pixel_of(const float *image, int64_t plane, i
     return out;
 }
 
-// A splat in a column of a tile. Its exponent there is a parabola about the second pixel. All kernels decide by this
-// parabola whether a splat counts at a pixel, however many pixels of the column they have, and the compiler cannot
-// contract its arithmetic: so they decide alike.
+// A splat in a column of a tile. Its exponent there is a parabola about the second pixel, by which all kernels decide
+// whether it counts at a pixel: alike, however many pixels they have, as the compiler cannot contract its arithmetic.
 struct splat_column {
     float e[2];            // conic_sqrt times the offset of the second pixel
     float exponent, slope; // there

@@ -113,8 +113,7 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
 }
 
-// One sum per thread. summed: fields of gs_splat_grad that are summed, the others become 0; or 0: `sums` are rows of
-// colours.
+// One sum per thread. summed: fields of gs_splat_grad that are summed, others become 0; 0: `sums` are rows of colours.
 __global__ void __launch_bounds__(threads)
     convert_kernel(const long long *sums, const header *in, int64_t values, int summed, float *out) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
@@ -179,8 +178,9 @@ struct backward_pass {
     gs_stream stream;
 };
 
-template <typename Values>
-backward_input<Values> input_of_pass(const backward_pass &pass) {
+// Queues its kernel. Values: what it sums.
+template <typename Values, typename Commit>
+cudaError_t launch_pass(const backward_pass &pass, const Commit &commit) {
     const gs_view &view = *pass.view;
     const gs_gradient &gradient = *pass.gradient;
     const bool is_first = pass.first == 0; // what belongs to no channel is added once
@@ -198,7 +198,7 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
     in.color = image.color, in.transmittance = image.transmittance, in.n_contrib = image.n_contrib;
     in.color_gradient = gradient.color + size_t(pass.first) * plane_of(view);
     in.alpha_gradient = is_first ? gradient.alpha : nullptr;
-    return in;
+    return launch_render_backward<Values>(pass.stream, in, commit);
 }
 
 // splat_grad, colors: [count][GS_SPLAT_GRAD_STRIDE], [count][channels].
@@ -218,30 +218,22 @@ cudaError_t queue_pass(const backward_pass &pass) {
     if (policy.strategy == DISTWAR_FIXED) {
         long long *const sums = pass.fixed.sums;
         const auto of_pass = sums_of_pass(sums, sums + splat_count(pass.view) * GS_SPLAT_GRAD_STRIDE, pass);
-        return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
-                                              fixed_commit{of_pass, pass.fixed.head});
+        return launch_pass<Values>(pass, fixed_commit{of_pass, pass.fixed.head});
     }
     const auto sums =
         sums_of_pass(reinterpret_cast<float *>(gradient.splat_grad), gradient.gaussians.color, pass);
-    const auto queue_tree = [&] {
-        return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
-                                              tree_commit{sums, std::max(policy.balance_threshold, 1)});
-    };
+    const tree_commit tree = {sums, std::max(policy.balance_threshold, 1)};
     if constexpr (Values::has_rows) {
-        return queue_tree();
+        return launch_pass<Values>(pass, tree);
+    } else if (policy.strategy == DISTWAR_BLOCK) {
+        const float limit = gradient.block_limit;
+        return launch_pass<Compared>(pass, tile_commit<Compared>{sums, limit > 0 ? limit : INFINITY});
     } else {
-        const auto queue = [&](const auto &commit) {
-            return launch_render_backward<Compared>(pass.stream, input_of_pass<Compared>(pass), commit);
-        };
-        if (policy.strategy == DISTWAR_BLOCK) {
-            const float limit = gradient.block_limit;
-            return queue(tile_commit<Compared>{sums, limit > 0 ? limit : INFINITY});
-        }
         return distwar::with_strategy(distwar::strategy(policy.strategy), [&](auto strategy) {
             if constexpr (strategy == distwar::strategy::tree)
-                return queue_tree();
+                return launch_pass<Values>(pass, tree);
             else
-                return queue(warp_commit<strategy>{sums, policy.balance_threshold});
+                return launch_pass<Compared>(pass, warp_commit<strategy>{sums, policy.balance_threshold});
         });
     }
 }

@@ -134,8 +134,8 @@ GS_DEVICE tile_moments<Values> moments_of_thread(const tile_offset &from_origin,
     return m;
 }
 
-// Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: the place at position_of_lane() of that row;
-// a lane's totals are 32 places apart.
+// Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: its place at position_of_lane(); a
+// lane's totals are 32 places apart.
 template <typename Values>
 GS_DEVICE void keep_sum_of_warp(const tile_offset &from_origin, const pixel_sums<Values> &sums, int position,
                                 float *row) {
@@ -154,17 +154,6 @@ GS_DEVICE void keep_sum_of_warp(const tile_offset &from_origin, const pixel_sums
     DISTWAR_UNROLL
     for (int i = 0; i < (layout::places + 7) / 8; i++)
         if (position + 32 * i < layout::stride - 1) row[32 * i] = all[i];
-}
-
-template <typename Values>
-GS_DEVICE tile_moments<Values> moments_at(const float (&total)[totals_layout<Values>::stride]) {
-    using layout = totals_layout<Values>;
-    tile_moments<Values> m;
-    m.h = total[0], m.yh = total[1], m.yyh = total[2];
-    m.xh = total[layout::xh], m.xyh = total[layout::xh + 1], m.xxh = total[layout::xxh];
-    DISTWAR_UNROLL
-    for (int k = 0; k < Values::others; k++) m.other[k] = total[3 + k];
-    return m;
 }
 
 // The fields of gs_splat_grad. depth_scale: the gradient by the splat's depth over that by its depth as the image sums it.
@@ -207,9 +196,16 @@ GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const tile_offs
     const int lane = int(threadIdx.x % 32);
     __syncwarp();
     if (kept >> lane & 1) {
+        using layout = totals_layout<Values>;
         const tile_splat &splat = batch.splat[lane];
+        const float *const total = batch.total[lane];
+        tile_moments<Values> m;
+        m.h = total[0], m.yh = total[1], m.yyh = total[2];
+        m.xh = total[layout::xh], m.xyh = total[layout::xh + 1], m.xxh = total[layout::xxh];
+        DISTWAR_UNROLL
+        for (int k = 0; k < Values::others; k++) m.other[k] = total[3 + k];
         float field[Values::fields];
-        fields_of(splat, origin, moments_at<Values>(batch.total[lane]), depth_scale(splat), field);
+        fields_of(splat, origin, m, depth_scale(splat), field);
         commit.add(true, splat.index, field, memory);
     }
     if constexpr (Values::has_rows)
@@ -219,8 +215,7 @@ GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const tile_offs
 
 // ---- the Commits of libdistwar_gs ----
 
-// Each warp sums; its sums are committed a batch at a time. Splats that fewer lanes than the threshold count at are
-// added by each of these lanes.
+// Each warp sums, and commits a batch at a time. Splats that count at fewer lanes than the threshold are added by each.
 struct tree_commit {
     pass_sums<float> sums;
     int balance_threshold; // at least 1
@@ -378,8 +373,7 @@ struct fixed_commit {
 
 // ---- the kernel ----
 
-// What only some passes read. The plain pass has no members for it: with more or larger arguments nvcc keeps
-// less of what its loop needs in registers.
+// What only some passes read. Others have no members for it: with more arguments nvcc keeps less in registers.
 template <bool HasRows>
 struct row_input {
     color_rows rows;
@@ -571,19 +565,6 @@ GS_DEVICE void add_moments(const backward_input<Values> &in, const Commit &commi
     }
 }
 
-// The maximum of a value that is not negative over the threads that commit together. By all of them.
-template <typename Commit>
-GS_DEVICE int largest_of_commit(int value, typename Commit::memory &shared) {
-    if constexpr (Commit::whole_tile) {
-        if (threadIdx.x == 0) shared.farthest = 0;
-        __syncthreads();
-        if (value > 0) atomicMax(&shared.farthest, value);
-        __syncthreads();
-        return shared.farthest;
-    }
-    return warp_max(value);
-}
-
 // The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
 // begins. Normalised: depth = sum / alpha, so the gradient by alpha is -depth / alpha times that by depth.
 template <typename Values>
@@ -647,7 +628,15 @@ GS_DEVICE void add_patch(const backward_input<Values> &input, const Commit &comm
         state.d_color[p] = d_color;
         farthest = max(farthest, state.n_contrib[p]);
     }
-    farthest = largest_of_commit<Commit>(farthest, memory);
+    if constexpr (Commit::whole_tile) { // the most over the threads that commit together
+        if (threadIdx.x == 0) memory.farthest = 0;
+        __syncthreads();
+        if (farthest > 0) atomicMax(&memory.farthest, farthest);
+        __syncthreads();
+        farthest = memory.farthest;
+    } else {
+        farthest = warp_max(farthest);
+    }
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
     if (Split && forwards)
         add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory);

@@ -17,8 +17,7 @@ namespace {
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
-// Whether a splat of that exponent counts at a pixel and leaves enough light behind it. Where it counts and does not,
-// the pixel is done: *least becomes INFINITY.
+// Whether a splat counts at a pixel and leaves enough light behind. If it counts and does not, *least becomes INFINITY.
 GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
 #ifdef __CUDA_ARCH__
     // nvcc compiles the C++ below to two instructions more.
@@ -41,8 +40,7 @@ GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
 // The form of a pass's kernel.
 template <int Channels>
 struct forward_form {
-    // Whether tiles may have four pixels per thread: a block is then for one of these, and a tile with one pixel per thread
-    // has several blocks.
+    // Whether tiles may have four pixels per thread, in one block; those with one pixel per thread then have several.
     static constexpr bool is_mixed = pass_values<Channels>::any_pixels;
     static constexpr int most_pixels = is_mixed ? 4 : 1;
     static constexpr int threads = tile_threads<most_pixels>, warps = threads / 32;
@@ -213,8 +211,7 @@ cudaError_t launch_render(const gs_view &view, int first, int used, gs_stream st
                       image_of_pass(view, first), rows_of_pass(view.gaussians, first, used),
                       depth_form_of(view));
     };
-    // Measured for the plain pass (docs/notes/rasteriser.md): a thread with four pixels needs 80 registers, one with one
-    // pixel 92.
+    // Measured for the plain pass (docs/notes/rasteriser.md): with four pixels a thread needs 80 registers, with one 92.
     constexpr bool is_plain = Channels == GS_CHANNELS && !Depth;
     constexpr int blocks_of_one = is_plain ? 10 : 1, blocks_of_four = is_plain ? 12 : 1;
     if constexpr (is_plain) {

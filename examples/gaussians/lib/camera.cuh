@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The camera: where it sees a mean, the Jacobian J of that, and the direction of view. Each with its
-// adjoint. docs/developers/math.md, sections 2 and 4. No other kernel file depends on the camera model: kernels take it
-// as a template argument, and the points of all models (GS_CAMERA_LIST) have the functions of a pinhole's. The host's
-// version: lenses.h.
+// The camera: where it sees a mean, the Jacobian J of that, and the direction of view, each with its adjoint. math.md,
+// sections 2 and 4. No other kernel file depends on the camera model: kernels take it as a template argument, and the
+// points of all models (GS_CAMERA_LIST) have the functions of a pinhole's. The host's version: lenses.h.
 #pragma once
 
 #include "device_code.h"
@@ -30,14 +29,6 @@ __device__ inline float operator/(float x, const divisor &d) {
 __device__ inline float operator/(float x, const reciprocal &r) {
     return x * r.inv_value;
 }
-// a b / denominator
-__device__ inline float product_over(float a, float b, const divisor &d) {
-    return a / d.value * b;
-}
-__device__ inline float product_over(float a, float b, const reciprocal &r) {
-    return a * (b * r.inv_value);
-}
-
 __device__ inline float clamped(float x, float low, float high) {
     return fminf(fmaxf(x, low), high);
 }
@@ -54,8 +45,7 @@ __device__ inline float camera_space(const gs_camera &camera, const float *m, in
 
 // Row `row` of R v: a direction of the world in camera space.
 __device__ inline float to_camera(const gs_camera &camera, const float v[3], int row) {
-    const float *r = camera.rotation + 3 * row;
-    return r[0] * v[0] + r[1] * v[1] + r[2] * v[2];
+    return dot(camera.rotation + 3 * row, v);
 }
 
 // Row `row` of R^T v: a direction of camera space in the world, and the adjoint of to_camera.
@@ -163,9 +153,8 @@ struct camera_point {
         d_point[k] += d_mean2d * diagonal;
         d_point[2] -= d_mean2d * diagonal * (at[k] / depth);
     }
-    // The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A
-    // clamped ratio is a bound over the focal length: J then depends on the principal point, not on the focal
-    // length.
+    // The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A clamped
+    // ratio is a bound over the focal length: J then depends on the principal point, not on the focal length.
     GS_DEVICE void intrinsics_adjoint(const gs_camera &, int k, const float d_row[3], float d_mean2d,
                                       float *d_focal, float *d_center) const {
         const float d_last = d_row[2] / depth;
@@ -182,8 +171,7 @@ struct point_of_model<GS_PINHOLE, Denominator> {
 // ---- fisheye (Kannala and Brandt 2006) ----
 
 // The mean's angle theta off the axis becomes the radius D(theta) in the image, in focal lengths:
-// D = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8). Quotients by the angle have limits on
-// the axis.
+// D = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8). Quotients by the angle have limits on the axis.
 struct fisheye_curve {
     float value_over_angle; // D / theta
     float slope;            // D'

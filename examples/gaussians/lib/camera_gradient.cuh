@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The gradient by the camera, which every Gaussian adds to: math.md, section 4. A tree sums the terms of
-// a warp, which writes them as a row of floats. Two kernels sum the rows in double precision. The order of
-// additions depends on the number of Gaussians alone. Atomics are not needed: the rows of a million Gaussians
-// are 2.5 MB.
+// The gradient by the camera, which every Gaussian adds to: math.md, section 4. A tree sums the terms of a warp, which
+// writes them as a row of floats. Two kernels sum the rows in double precision. The order of additions depends on the
+// number of Gaussians alone. Atomics are not needed: the rows of a million Gaussians are 2.5 MB.
 #pragma once
 
 #include "context.h"
@@ -16,8 +15,7 @@
 
 namespace gs {
 
-// The terms of a Gaussian. `turn` has the rows of d_p p^T + J^T d_J, whose antisymmetric part is the gradient
-// by a rotation of the camera.
+// Of a Gaussian. `turn`: d_p p^T + J^T d_J, whose antisymmetric part is the gradient by a rotation of the camera.
 enum camera_term {
     TERM_POINT = 0,      // [3]: by the mean in camera space
     TERM_TURN = 3,       // [3][3]
@@ -34,8 +32,7 @@ struct camera_terms {
 template <>
 struct camera_terms<false> {};
 
-// d_j: gradient by J; d_mean2d: by the mean in pixels; d_point: by the mean in camera space, with all that it
-// consists of. TERM_CENTER is 0.
+// d_j: gradient by J; d_mean2d: by the mean in pixels; d_point: all of that by the mean in camera space. TERM_CENTER: 0.
 template <typename Point>
 GS_DEVICE camera_terms<true> camera_terms_of(const gs_camera &camera, const Point &p, const float d_j[2][3],
                                              const float d_mean2d[2], const float d_point[3]) {

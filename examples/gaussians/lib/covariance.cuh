@@ -157,8 +157,7 @@ GS_DEVICE void add_image_axes_adjoint(const gs_camera &camera, const Point &p, c
 
 // ---- covariance in the image ----
 
-// The covariance of a splat with eps2d on the diagonal, its determinant, and the determinant without
-// eps2d.
+// The covariance of a splat with eps2d on the diagonal, its determinant, and the determinant without eps2d.
 struct image_covariance {
     float xx, xy, yy, determinant, sharp_determinant;
 };
@@ -173,9 +172,7 @@ __device__ inline void minors(const float m[2][3], float out[3]) {
 // M M^T
 __device__ inline image_covariance covariance_from_map(const float m[2][3], float eps2d = default_eps2d) {
     image_covariance s;
-    s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
-    s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
-    s.yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
+    s.xx = dot(m[0], m[0]), s.xy = dot(m[0], m[1]), s.yy = dot(m[1], m[1]);
     // Cauchy-Binet: every term is >= 0, so there is no cancellation even for a thin splat.
     float n[3];
     minors(m, n);
@@ -186,8 +183,7 @@ __device__ inline image_covariance covariance_from_map(const float m[2][3], floa
     return s;
 }
 
-// Adjoint of covariance_from_map. g: twice the gradient by the covariance; d_log_sharp: by the logarithm of
-// the root of sharp_determinant.
+// Adjoint of covariance_from_map. g: twice the gradient by the covariance; d_log_sharp: by log sqrt(sharp_determinant).
 __device__ inline void covariance_from_map_adjoint(const float m[2][3], const float g[2][2],
                                                    float d_log_sharp, float d_map[2][3]) {
     for (int k = 0; k < 2; k++)
@@ -195,7 +191,7 @@ __device__ inline void covariance_from_map_adjoint(const float m[2][3], const fl
     if (d_log_sharp != 0) {
         float n[3]; // by the minors: an inverse would cancel for a thin splat
         minors(m, n);
-        const float scale = d_log_sharp / (squared(n[0]) + squared(n[1]) + squared(n[2]));
+        const float scale = d_log_sharp / dot(n, n);
         for (int j = 0; j < 3; j++) {
             const int next = (j + 1) % 3, last = (j + 2) % 3;
             d_map[0][j] += scale * (m[1][next] * n[last] - m[1][last] * n[next]);
@@ -211,8 +207,7 @@ __device__ inline void symmetric_row(const float *upper, int row, float out[3]) 
     out[2] = upper[row == 0 ? 2 : row + 3];
 }
 
-// P C P^T in double precision: C has no factor whose squares could be summed, and in float the rounding of a
-// long splat can exceed eps2d.
+// P C P^T, in doubles: C has no factor whose squares could be summed, and a long splat's rounding can exceed eps2d.
 __device__ inline void project_given(const float *given, const float p[2][3], double out[2][2]) {
     double pc[2][3];
     for (int k = 0; k < 2; k++)
@@ -234,14 +229,12 @@ __device__ inline image_covariance covariance_from_given(const float *given, con
     return {float(xx), float(s[0][1]), float(yy), float(xx * yy - s[0][1] * s[0][1]), float(sharp)};
 }
 
-// Adjoint of covariance_from_given; arguments as for covariance_from_map_adjoint. d_given: P^T (g / 2) P,
-// with off-diagonal entries counted twice. d_j: g (P C R^T).
+// Adjoint of covariance_from_given; arguments as for covariance_from_map_adjoint, but g is overwritten. d_given:
+// P^T (g / 2) P, with off-diagonal entries counted twice. d_j: g (P C R^T).
 __device__ inline void covariance_from_given_adjoint(const gs_camera &camera, const float *given,
-                                                     const float p[2][3], const float d_covariance[2][2],
-                                                     float d_log_sharp, float *d_given, float d_j[2][3]) {
-    float pc[2][3], right[2][3], g[2][2];
-    for (int k = 0; k < 2; k++)
-        for (int l = 0; l < 2; l++) g[k][l] = d_covariance[k][l];
+                                                     const float p[2][3], float g[2][2], float d_log_sharp,
+                                                     float *d_given, float d_j[2][3]) {
+    float pc[2][3], right[2][3];
     if (d_log_sharp != 0) { // the inverse of P C P^T
         double s[2][2];
         project_given(given, p, s);
@@ -280,8 +273,7 @@ __device__ inline void conic_sqrt_of(const image_covariance &s, float out[3]) {
     out[2] = conic_sqrt_scale / root_y;
 }
 
-// From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
-// L^T, twice the gradient by the covariance.
+// d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T) L^T, twice the gradient by the covariance.
 GS_DEVICE void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0, float h_e0e1,
                                   float h_e1e1, float d_mean2d[2], float g[2][2]) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];

@@ -10,18 +10,13 @@ using namespace gs;
 
 namespace {
 
-// ---- the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset. Prefix sums give the places
-// in the new arrays ----
+// ---- the screen-space gradient (Kerbl et al. 2023): prune, clone, split, reset; prefix sums give the places ----
 
 constexpr uint32_t newborn = 1u << 31;
 constexpr uint32_t not_growing = UINT32_MAX; // key of Gaussians that do not grow: sorts last
 
 // The value is the number of rows that the Gaussian becomes, except SPLIT, which becomes two as well.
 enum action : uint8_t { PRUNE = 0, KEEP = 1, CLONE = 2, SPLIT = 3 };
-
-__device__ int rows_of(uint8_t action) {
-    return action == SPLIT ? 2 : action;
-}
 
 __global__ void __launch_bounds__(density_block)
     accumulate_kernel(const gs_splat *splats, const float2 *mean2d_gradient, int64_t count, int views,
@@ -62,7 +57,7 @@ __global__ void __launch_bounds__(density_block)
 __global__ void __launch_bounds__(density_block)
     count_rows_kernel(const uint8_t *actions, int64_t count, int64_t *rows) {
     const int64_t i = row_of_thread();
-    if (i <= count) rows[i] = i < count ? rows_of(actions[i]) : 0;
+    if (i <= count) rows[i] = i < count ? (actions[i] == SPLIT ? 2 : actions[i]) : 0;
 }
 
 // Sort keys by gradient for Gaussians that grow. Positive floats order as their bits do.
@@ -113,7 +108,7 @@ __global__ void __launch_bounds__(density_block)
     float *scale = gaussians.log_scale + 3 * i;
     for (int k = 0; k < 3; k++) n[k] *= expf(scale[k]);
     for (int k = 0; k < 3; k++) {
-        gaussians.mean[3 * i + k] += rotation[k][0] * n[0] + rotation[k][1] * n[1] + rotation[k][2] * n[2];
+        gaussians.mean[3 * i + k] += dot(rotation[k], n);
         scale[k] -= logf(rules.split_factor);
     }
 }
@@ -184,9 +179,7 @@ __global__ void __launch_bounds__(density_block)
         const float sizes = fminf(scale * s, 1); // scale has no unit, and nothing else bounds the noise
         along[k] = s * sizes * (rotation[0][k] * n[0] + rotation[1][k] * n[1] + rotation[2][k] * n[2]);
     }
-    for (int k = 0; k < 3; k++)
-        gaussians.mean[3 * i + k] +=
-            strength * (rotation[k][0] * along[0] + rotation[k][1] * along[1] + rotation[k][2] * along[2]);
+    for (int k = 0; k < 3; k++) gaussians.mean[3 * i + k] += strength * dot(rotation[k], along);
 }
 
 __global__ void __launch_bounds__(density_block)
@@ -199,8 +192,7 @@ __global__ void __launch_bounds__(density_block)
         gradients.log_scale[3 * i + k] += scale_weight * expf(gaussians.log_scale[3 * i + k]);
 }
 
-// ---- splits of Gaussians that are drawn by a weight. A prefix sum numbers the rows that are free
-// and a sort orders the draws ----
+// ---- splits of Gaussians that are drawn by a weight: a prefix sum numbers the free rows, a sort orders the draws ----
 
 // free_rows[count] = 0: the scan leaves the total there.
 __global__ void __launch_bounds__(density_block)
@@ -215,8 +207,7 @@ __global__ void __launch_bounds__(density_block)
     keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, i) : not_drawn;
 }
 
-// The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of;
-// i if it is of none.
+// The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of, or i.
 __global__ void __launch_bounds__(density_block)
     follow_split_kernel(gs_arrays g, int64_t count, int64_t existing, const int64_t *before,
                         const uint32_t *keys, const uint32_t *indices, uint32_t *source) {

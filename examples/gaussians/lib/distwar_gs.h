@@ -96,9 +96,8 @@ typedef enum gs_form {
     GS_ACTIVATED // scales and opacities, in log_scale and opacity_logit as they are; gradients are by these
 } gs_form;
 
-// The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape, and use nothing but count,
-// sh_degree and arrays. An array that no stage reads may be NULL; that of the gradients may then be NULL too and is not
-// written.
+// The parameters of `count` Gaussians. Gradients and Adam's moments have the same shape, and use only count, sh_degree and
+// arrays. An array that no stage reads may be NULL; that of the gradients may then be NULL too and is not written.
 typedef struct gs_gaussians {
     int64_t count;        // 0..2^31 - 2
     int32_t sh_degree;    // 0..3, of `sh`
@@ -186,9 +185,8 @@ typedef struct gs_tile_ranges {
     const int64_t *device_isects;
 } gs_tile_ranges;
 
-// Where the lists of a view lie, and the arrays of the view that its caller left NULL. gs_bin takes it from a context and
-// lets it grow; it lasts until gs_view_free, longer than the context. Starts as {0}. What is in it stays until the next
-// gs_bin or gs_forward of the view.
+// Where a view's lists lie, and its arrays that the caller left NULL. gs_bin takes it from a context and lets it grow. It
+// lasts until gs_view_free, longer than the context; its content until the view's next gs_bin or gs_forward. Starts as {0}.
 typedef struct gs_view_memory {
     void *memory;
     size_t bytes;
@@ -256,8 +254,8 @@ typedef struct gs_camera_gradient {
 
 typedef struct gs_adam_rates {
     float mean, log_scale, quaternion, opacity_logit, sh0, shN; // each finite, >= 0
-    // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time. The
-    // result is the same if the other coefficients have gradients and moments of 0.
+    // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time: the others, whose
+    // gradients and moments must be 0, would not change.
     int32_t sh_coefficients;
 } gs_adam_rates;
 
@@ -344,24 +342,22 @@ gs_status gs_bin(gs_view *view, gs_context *context);
 // After the replay of a graph that has captured gs_bin: says the same of that replay, and waits for the stream.
 gs_status gs_settle(gs_view *view, gs_context *context);
 
-// Takes memory for a pass of the view, with `isects` entries in its lists: gs_forward, gs_loss of its images without
-// log_gain and gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and
-// which arrays are NULL.
+// Takes memory for a pass with `isects` entries in its lists: gs_forward, gs_loss of its images without log_gain and
+// gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, what is NULL.
 gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context);
 
 // Gives back view->memory. context: any whose allocator has the memory. Arrays that lay there become NULL.
 void gs_view_free(gs_view *view, gs_context *context);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are GS_CHANNELS
-//          channels: gaussians.color, gaussians.channels, channel_background.
-// Cost:    one pass over the lists for each 32 channels, with room for 1, 3, 4, 8, 16 or 32.
+// Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are
+//          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
+// Cost:    a pass over the lists for every 32 channels, with room for 1, 3, 4, 8, 16 or 32.
 gs_status gs_render(const gs_view *view, gs_context *context);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
 //   block  a tree over the tile in shared memory, then one compare-and-swap a sum; may clamp (gs_gradient.block_limit)
-//   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; if a sum could have
-//          overflowed, all are NaN
+//   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; all NaN if a sum could overflow
 int gs_has_strategy(distwar_strategy strategy);
 
 // Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than GS_CHANNELS
@@ -370,8 +366,7 @@ int gs_has_strategy(distwar_strategy strategy);
 //          image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0. gradient->color, alpha,
 //          depth, block_limit.
 // Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d asks for
-//          them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for. abs_mean2d needs one pass:
-//          32 channels at most.
+//          them; else depth is 0, and abs_x and abs_y are undefined if only depth is. abs_mean2d: 32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33, which block and
 //          fixed ignore. With other than GS_CHANNELS channels every strategy but fixed is the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
@@ -384,7 +379,7 @@ gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_gra
 
 // Adjoint of gs_project. Writes gradient->gaussians, but for a color of gs_render_backward, mean2d, abs_mean2d and camera.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d.
-// Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH coefficients. An
+// Result:  every array that gs_project read has a gradient: 0 for culled Gaussians and for unused SH coefficients. An
 //          off-diagonal covariance counts once: it is stored once. gradient->camera has the same bits in every run if
 //          splat_grad has. matrix and se3_grad are undefined unless camera.rotation is a rotation.
 // Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
@@ -397,7 +392,7 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
-    // [height][width], any alignment: pixels of 0 count in no mean and no window; NULL: all do. None: loss 0, SSIM 1
+    // [height][width], any alignment: pixels with 0 count in no mean or window (if none counts: loss 0, SSIM 1); or NULL
     const uint8_t *mask;
 } gs_comparison;
 
@@ -406,8 +401,7 @@ typedef struct gs_loss_image {
     gs_comparison images;  // color NULL: of depth alone
     double *result;        // [3]: loss, mean |c - c*|, mean SSIM, of the pixels that count
     float *color_gradient; // d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed
-    // A correction for exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES];
-    // NULL: color as it is.
+    // Corrects exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES]; or NULL
     const float *log_gain;
     // With color_gradient: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, of its magnitude.
     float *gain_sums;
@@ -456,7 +450,7 @@ gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_
 
 // ---- Adam: docs/developers/math.md, section 6 ----
 
-// One step of Adam on every stored parameter. step = 1, 2, ... The moments are of the shape of gaussians, at first 0.
+// One step of Adam on every stored parameter. step = 1, 2, ... Moments have the shape of gaussians and start as zeros.
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_context *context);
@@ -534,9 +528,9 @@ typedef struct gs_density_plan {
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
                                const gs_density_rules *rules, gs_density_plan *plan, gs_context *context);
 
-// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: `from` has
-// parameters: a clone is a copy; the two of a split have random positions inside the original and scales
-// divided by split_factor. moments not 0: `from` has a moment of Adam, which is 0 for new Gaussians.
+// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: `from` has parameters: a clone is
+// a copy; the two of a split have random positions inside the original and scales divided by split_factor. moments not 0:
+// `from` has a moment of Adam, which is 0 for new Gaussians.
 gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
                           const gs_gaussians *from, const gs_gaussians *to, gs_context *context);
 
@@ -592,15 +586,14 @@ gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *sc
 
 // Makes Gaussians dead whose score is at most part * q, part in 0..1, q the upper quartile of all scores: the next gs_refill
 // takes their rows. As q follows the size of the pictures and the number of Gaussians, one `part` suits them all. Those of
-// score 0 always die. score: [count]; NaN and negative values count as 0.
-// Cost: a sort of count values. Does not wait.
+// score 0 always die. score: [count]; NaN and negative values count as 0. Cost: a sort of count values. Does not wait.
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context);
 
 // ---- extras ----
 
-// Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
-// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any
-// alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
+// Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha), rounded. picture,
+// moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any alignment. change: host, GS_CHANNELS
+// values in -1..1: new background minus old background.
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
                       const float change[GS_CHANNELS], uint8_t *moved, gs_context *context);
 
@@ -664,9 +657,8 @@ gs_status gs_stereo_depths(const gs_stereo *stereo, gs_context *context);
 
 // Writes the points of view `view`: points[pixel] in the world, NaN where there is none; room for most_pixels. A pixel of
 // known depth that is not covered becomes a point if the depths of at least 2 other views agree with it, and no more
-// views than agree look through it. Its depth is corrected by the mean of what they say. Sets `covered` here and where
-// those views see the point, so that a surface becomes points once; clear `covered` before the first view. Cost: pixels *
-// count projections.
+// views than agree look through it. Its depth is corrected by the mean of what they say. Sets `covered` here and where they
+// see the point, so that a surface becomes points once; clear it before the first view. Cost: pixels * count projections.
 gs_status gs_stereo_points(const gs_stereo *stereo, int32_t view, float *points, gs_context *context);
 
 #ifdef __cplusplus

@@ -23,12 +23,10 @@ static inline double camera_separation(const gs_camera *a, const gs_camera *b) {
     return hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
 }
 
-// ---- the fisheye's distortion: D(theta) = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8), the distance
-// from the principal point in focal lengths at which a ray at the angle theta off the axis appears (Kannala and Brandt
-// 2006) ----
+// ---- the fisheye's distortion (Kannala and Brandt 2006): a ray at an angle theta off the axis appears at the distance
+// theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8) from the principal point, in focal lengths ----
 
-// Radians, 160 degrees. Towards 180 the circle of all directions shrinks to a point and J grows without
-// limit.
+// Radians, 160 degrees. Towards 180 the circle of all directions shrinks to a point and J grows without limit.
 #define FISHEYE_MOST_ANGLE 2.792526803190927
 
 static inline double fisheye_radius(const float k[4], double angle) {

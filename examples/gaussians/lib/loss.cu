@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and a correction of colours
-// for exposure before them, with its adjoint. Reads images and photographs, writes
-// results and the gradients by the images. docs/developers/math.md, section 5. From top to bottom: colours and SSIM, depth,
-// exposure, the calls.
+// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and a correction of
+// colours for exposure before them, with its adjoint. Reads images and photographs, writes results and the gradients by
+// the images. docs/developers/math.md, section 5. From top to bottom: colours and SSIM, depth, exposure, the calls.
 //
-// The kernels of gs_loss and of gs_ssim have one block per tile and plane: the first computes the value and, at each
-// pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window. The order of all
-// sums is fixed.
+// Kernels of gs_loss and gs_ssim have one block per tile and plane: the first computes the value and, at each pixel, the
+// derivatives of SSIM by the window's three sums; the last gathers these under the window. All sums have a fixed order.
 #include "distwar_gs.h"
 #include "gpu/block_layout.h"
 #include "launch.cuh"
@@ -128,9 +126,8 @@ __global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// Writes results from the sums of the blocks of each image: the value by `terms`, mean |c - c*|, mean SSIM. If masked,
-// the values that count replace terms.values, and the first of an image's `counted` becomes their number. A block per
-// image.
+// Writes results from the sums of an image's blocks: the value by `terms`, mean |c - c*|, mean SSIM. A block per image. If
+// masked, the values that count replace terms.values, and the first of an image's `counted` becomes their number.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_images<Target> all, const loss_terms terms, const loss_sums *of_block, int blocks,
@@ -157,8 +154,7 @@ __global__ void __launch_bounds__(VALUE_THREADS)
     result[0] = terms.l1 * result[1] + terms.ssim_base * share + terms.ssim * result[2];
 }
 
-// Gradients d result[0] / dc, from the maps of loss_forward. counted: of loss_value, read in place of terms.values if
-// masked.
+// Gradients d result[0] / dc, by the maps of loss_forward. counted: of loss_value, in place of terms.values if masked.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS)
     loss_backward(const loss_images<Target> all, const loss_terms terms, const float *maps,

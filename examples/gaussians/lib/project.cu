@@ -18,13 +18,7 @@ struct one_camera {
     float angle_limit[count];
 };
 
-// stored: of gs_gaussians.opacity_logit.
-__device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
-    return gaussians.form != GS_RAW ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
-}
-
-// Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
-// camera has a far plane.
+// Whether scales and opacities are logarithms and logits, eps2d is the default, and no camera has a far plane.
 bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
     bool usual = gaussians.form == GS_RAW && gaussians.eps2d == default_eps2d;
     for (int v = 0; v < view_count(view); v++) usual = usual && !(camera_of(view, v)->far_plane > 0);
@@ -79,7 +73,8 @@ __global__ void __launch_bounds__(rows_block)
         }
         for (int k = 0; k < 2; k++) splat.mean[k] = p.projected_mean(camera, k);
         conic_sqrt_of(s, splat.conic_sqrt);
-        splat.log2_opacity = log2_opacity_of(gaussians, stored_opacity);
+        splat.log2_opacity = gaussians.form != GS_RAW ? log2f(stored_opacity)
+                                                      : -1.4426950408889634f * log1pf(expf(-stored_opacity));
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 

@@ -41,16 +41,16 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     GS_TRY(check_colors(function, scene));
     *out = *in;
     out->channels = channels_of(scene);
+    const bool has_sh0 = scene->sh0 && in->sh_degree > 0 && !scene->color;
     if (scene->sh0 && in->sh_degree == 0) out->sh = out->sh0; // there is no rest
-    if (!scene->sh0 || in->sh_degree == 0 || scene->color) out->sh0 = nullptr;
+    if (!has_sh0) out->sh0 = nullptr;
     (scene->color ? out->sh : out->color) = nullptr;
     (scene->covariance ? out->log_scale : out->covariance) = nullptr;
     if (scene->covariance) out->quaternion = nullptr;
     if (in->count == 0) return GS_OK;
     GS_ARGUMENT(out->mean && out->opacity_logit, "mean and opacity_logit must be given");
     GS_ARGUMENT(scene->color ? out->color : out->sh, "sh, or color, must be given, in gradients the same");
-    GS_ARGUMENT(scene->color || !scene->sh0 || in->sh_degree == 0 || out->sh0,
-                "sh0 must be given in gradients too");
+    GS_ARGUMENT(!has_sh0 || out->sh0, "sh0 must be given in gradients too");
     GS_ARGUMENT(scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
                 "log_scale and quaternion, or covariance, must be given, in gradients the same");
     return GS_OK;
@@ -89,8 +89,7 @@ inline several_cameras cameras_of(const gs_view *view) {
     return out;
 }
 
-// Returns body(model, sh_degree) with both as compile-time constants: of the cameras, and of gaussians.sh, 0
-// with given colours.
+// Returns body(model, sh_degree) with both at compile time: of the cameras, and of gaussians.sh, 0 with given colours.
 template <typename Body>
 auto with_model_and_degree(const gs_view *view, const gs_gaussians &gaussians, const Body &body) {
     const int degree = gaussians.color ? 0 : gaussians.sh_degree;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The adjoint of gs_project. Reads the parameters, the splats and their moments (blend_backward.cu). Writes the
-// gradients by the parameters, or steps these by Adam in place; by the means of the splats; and by the camera
-// (camera_gradient.cuh). A kernel loads, calls the geometry, and stores. Formulas: docs/developers/math.md, sections 2
-// to 4 and 6.
+// The adjoint of gs_project. Reads parameters, splats and their moments (blend_backward.cu). Writes gradients: by the
+// parameters, or steps these by Adam in place; by the means of the splats; by the camera (camera_gradient.cuh). A
+// kernel loads, calls the geometry, and stores. Formulas: docs/developers/math.md, sections 2 to 4 and 6.
 #include "arrays.h"
 #include "camera_gradient.cuh"
 #include "project.cuh"
@@ -133,8 +132,7 @@ struct view_constants {
     float negative_center[3];
 };
 
-// Adds a view's gradients, except for those by way of SH, and writes the one by the splat's mean in pixels.
-// pixel_mean2d: of the splat, or NULL.
+// Adds a view's gradients, but for those by SH; writes that by the splat's mean, in pixels. pixel_mean2d: or NULL.
 template <int model, bool with_camera>
 GS_DEVICE void add_view(const gs_gaussians &gaussians, const gs_camera &camera,
                         const view_constants &constants, int64_t i, const float mean[3],

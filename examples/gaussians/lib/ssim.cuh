@@ -12,9 +12,8 @@
 
 namespace gs {
 
-// A block of TILE x STEP threads handles a tile of TILE x TILE pixels. A thread slides the window: it
-// computes RUN_X pixels of a row, then RUN_Y pixels of a column, so that it uses each value it reads several
-// times.
+// A block of TILE x STEP threads handles a tile of TILE x TILE pixels. A thread slides the window: it computes RUN_X
+// pixels of a row, then RUN_Y pixels of a column, so that it uses each value it reads several times.
 enum {
     RADIUS = 5,
     TAPS = 2 * RADIUS + 1,
@@ -110,8 +109,7 @@ GS_DEVICE void for_each_run(const Run &run) {
     for (int i = thread; i < HALO * (TILE / RUN_X); i += TILE * STEP) run(i % HALO, i / HALO * RUN_X);
 }
 
-// Sums of K kinds of values under the window at n consecutive places. item(k, value) gives the values at
-// place k, k = 0 .. n + TAPS - 2.
+// Sums of K kinds of values under the window at n consecutive places. item(k, value): those at k = 0 .. n + TAPS - 2.
 template <int K, int n, typename Item>
 GS_DEVICE void slide_window(const Item &item, float (&sum)[n][K]) {
     for (int j = 0; j < n; j++)
@@ -146,8 +144,7 @@ struct window_share {
     float inv_weight;
 };
 
-// The place nearest to `middle` for which has(place) is true, among middle - most .. middle + most - 1; else
-// `middle`.
+// The place nearest to `middle` for which has(place) is true, among middle - most .. middle + most - 1; else `middle`.
 template <typename Has>
 GS_DEVICE int nearest(int middle, int most, const Has &has) {
     for (int k = 0; k < most; k++) {
@@ -184,9 +181,8 @@ GS_DEVICE void for_each_value(const images_of_type<Target> &in, int channel, con
     });
     __syncthreads();
 
-    // Variances are computed about the value in the middle of the run, or the nearest to it that counts: first
-    // along rows, then of the rows. The usual E[c^2] - E[c]^2 cancels where the image is flat, and there SSIM
-    // divides by little more than C2.
+    // Variances are computed about the value in the middle of the run, or the nearest that counts: along rows, then of
+    // these. The usual E[c^2] - E[c]^2 cancels where the image is flat, and there SSIM divides by little more than C2.
     for_each_run([&](int row, int column) {
         int at = column + RADIUS + RUN_X / 2;
         if (masked) at = nearest(at, RADIUS + RUN_X / 2, [&](int i) { return target[row][i] >= 0; });

@@ -12,8 +12,7 @@
 
 namespace gs {
 
-// Starts copying `floats` (1, 2 or 4) floats from global to shared memory, aligned to their size.
-// finish_rows waits.
+// Starts copying `floats` (1, 2 or 4) floats from global to shared memory, aligned to their size. finish_rows waits.
 template <int floats>
 GS_DEVICE void copy_async(float *to, const float *from) {
 #if !defined(__SIMT__)
@@ -76,8 +75,7 @@ struct lane_of_rows {
         first_row = lane / places;
         column = lane % places * floats;
     }
-    // set: a bit for each row of the warp. Result: bit turn * rows_a_turn is set if this lane moves a row of
-    // the set in that turn.
+    // set: a bit for each row of the warp. Bit turn * rows_a_turn of the result: this lane moves a row in that turn.
     __device__ unsigned share_of(unsigned set) const {
         return first_row < rows_a_turn ? set >> first_row : 0;
     }
@@ -101,8 +99,7 @@ GS_DEVICE void begin_rows(const float *memory, unsigned wanted, int used, warp_r
     }
 }
 
-// Calls body(row, column, place) for each float of 32 rows of `length` in memory, place after place; a lane takes
-// every 32nd.
+// Calls body(row, column, place) for each float of 32 rows of `length` in memory, by place; a lane takes every 32nd.
 template <int length, typename Body>
 GS_DEVICE void for_each_float(const Body &body) {
     int row = int(distwar::lane_id()) / length, column = int(distwar::lane_id()) % length;

@@ -28,7 +28,7 @@ GS_DEVICE camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
     for (int k = 0; k < 2; k++) {
         const float diagonal = focal_length(camera, k) / p.depth;
         t.ratio[k] = p.clamped[k] ? 0 : (at[k] - p.ratio[k] * at[2]) / p.depth;
-        t.mean2d[k] = diagonal * (at[k] - product_over(p.at[k], at[2], p.depth));
+        t.mean2d[k] = diagonal * (at[k] - p.at[k] * t.relative_depth);
     }
     return t;
 }
