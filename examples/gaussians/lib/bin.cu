@@ -161,10 +161,12 @@ __global__ void __launch_bounds__(bin_block)
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
-// In place of tiles_at_once where threads have four pixels (split_class).
+// Where threads have four pixels: a list is long above isects / (multiprocessors * shares_of_four). Elsewhere
+// tiles_at_once takes its place.
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
-// Of lists by length, eight an octave, longest first. Class 0 has lengths of nearly 2^32, the last the empty lists.
+// Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
+// the last class the empty lists.
 constexpr int classes = 33 * 8;
 __host__ __device__ int class_of(int64_t length) {
     if (length < 1) return classes - 1;
@@ -308,7 +310,8 @@ __global__ void __launch_bounds__(scan_block)
     }
 }
 
-// Writes the order of tiles, by class_begin, and the unsorted lists if a bucket had no room; blocks then take turns.
+// Writes the order of tiles, and the unsorted lists if a bucket had no room; blocks then take turns. Increments
+// class_begin.
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_summary *summary,
                  uint32_t *class_begin, uint32_t *tile_order) {
@@ -456,7 +459,8 @@ __global__ void __launch_bounds__(part_block)
     }
 }
 
-// Least blocks per multiprocessor, which limits registers. Before 8.0 a multiprocessor has threads for only two.
+// Least blocks per multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
+// threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int part_blocks = 2;
 #else

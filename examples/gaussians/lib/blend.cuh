@@ -326,16 +326,12 @@ __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out
 // the same coverage again; the moments of the passes add up, since they are linear in the colours.
 constexpr int most_channels_of_pass = 32;
 
-// The sums of a pass beside the nine moments.
-enum class extras { none, depth, absolute, both };
-
-// A thread's values in a backward pass.
-template <int Channels, extras Extras = extras::none>
+// A thread's values in a backward pass. Depth, Absolute: what it sums beside the nine moments.
+template <int Channels, bool Depth = false, bool Absolute = false>
 struct pass_values {
     static constexpr int channels = Channels;
     static constexpr bool has_rows = Channels != GS_CHANNELS;
-    static constexpr bool has_depth = Extras == extras::depth || Extras == extras::both;
-    static constexpr bool has_absolute = Extras == extras::absolute || Extras == extras::both;
+    static constexpr bool has_depth = Depth, has_absolute = Absolute;
     static constexpr int others = Channels + has_depth + 2 * has_absolute; // values beside moments of h
     // The first fields of gs_splat_grad, those that are added; colours are 0 if they have rows.
     static constexpr int fields = has_absolute ? GS_SPLAT_GRAD_STRIDE : GS_SPLAT_GRAD_SUMS + has_depth;

@@ -113,7 +113,8 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
 }
 
-// One sum per thread. summed: fields of gs_splat_grad that are summed, others become 0; 0: `sums` are rows of colours.
+// One sum per thread. summed: fields of gs_splat_grad that are summed, the others become 0; or 0: `sums` are rows of
+// colours.
 __global__ void __launch_bounds__(threads)
     convert_kernel(const long long *sums, const header *in, int64_t values, int summed, float *out) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
@@ -241,13 +242,13 @@ cudaError_t queue_pass(const backward_pass &pass) {
 // Of GS_CHANNELS channels each kind of pass has kernels of its own. Of others the first has what is asked for.
 template <int Channels>
 cudaError_t queue_pass_of(const backward_pass &pass) {
-    using both = pass_values<Channels, extras::both>;
+    using both = pass_values<Channels, true, true>;
     const bool depth = pass.first == 0 && pass.gradient->depth,
                absolute = pass.first == 0 && pass.gradient->abs_mean2d;
     if (!depth && !absolute) return queue_pass<pass_values<Channels>>(pass);
     if constexpr (Channels == GS_CHANNELS) {
-        if (!absolute) return queue_pass<pass_values<Channels, extras::depth>, both>(pass);
-        if (!depth) return queue_pass<pass_values<Channels, extras::absolute>, both>(pass);
+        if (!absolute) return queue_pass<pass_values<Channels, true>, both>(pass);
+        if (!depth) return queue_pass<pass_values<Channels, false, true>, both>(pass);
     }
     return queue_pass<both>(pass);
 }

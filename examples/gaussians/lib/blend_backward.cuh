@@ -104,27 +104,23 @@ GS_DEVICE int position_of_lane() {
 
 // The middle of the warp's pixels, from the tile's. Nearer to small splats that the warp sees than the tile's, so that
 // less is lost where moments about it become moments about a splat's mean.
-struct tile_offset {
-    float x, y;
-};
 template <int Pixels>
-GS_DEVICE tile_offset origin_of(const patch<Pixels> &mine) {
+GS_DEVICE float2 origin_of(const patch<Pixels> &mine) {
     const rectangle &c = mine.centres;
     return {0.5f * (c.left + c.right) - mine.middle[0],
             (0.5f * (c.top + c.bottom) - mine.middle[1]) / row_step};
 }
 // The thread's pixel Pixels / 4, from there.
 template <int Pixels>
-GS_DEVICE tile_offset from_origin(const patch<Pixels> &mine) {
-    const tile_offset origin = origin_of(mine);
+GS_DEVICE float2 from_origin(const patch<Pixels> &mine) {
+    const float2 origin = origin_of(mine);
     return {kept_in_register(mine.column[0] - origin.x),
             kept_in_register(mine.column[1] + float(mine.row + Pixels / 4) - origin.y)};
 }
 
 // The moments of a thread's pixels.
 template <typename Values>
-GS_DEVICE tile_moments<Values> moments_of_thread(const tile_offset &from_origin,
-                                                 const pixel_sums<Values> &sums) {
+GS_DEVICE tile_moments<Values> moments_of_thread(const float2 &from_origin, const pixel_sums<Values> &sums) {
     const float x = from_origin.x, y = from_origin.y;
     tile_moments<Values> m;
     m.h = sums.h, m.yh = fmaf(y, m.h, sums.qh), m.yyh = fmaf(y, sums.qh + m.yh, sums.qqh);
@@ -137,7 +133,7 @@ GS_DEVICE tile_moments<Values> moments_of_thread(const tile_offset &from_origin,
 // Keeps the sums over the warp in a row of summed_batch.total. By all lanes. row: its place at position_of_lane(); a
 // lane's totals are 32 places apart.
 template <typename Values>
-GS_DEVICE void keep_sum_of_warp(const tile_offset &from_origin, const pixel_sums<Values> &sums, int position,
+GS_DEVICE void keep_sum_of_warp(const float2 &from_origin, const pixel_sums<Values> &sums, int position,
                                 float *row) {
     using layout = totals_layout<Values>;
     const tile_moments<Values> own = moments_of_thread(from_origin, sums);
@@ -158,7 +154,7 @@ GS_DEVICE void keep_sum_of_warp(const tile_offset &from_origin, const pixel_sums
 
 // The fields of gs_splat_grad. depth_scale: the gradient by the splat's depth over that by its depth as the image sums it.
 template <typename Values>
-GS_DEVICE void fields_of(const tile_splat &splat, const tile_offset &origin, const tile_moments<Values> &m,
+GS_DEVICE void fields_of(const tile_splat &splat, const float2 &origin, const tile_moments<Values> &m,
                          float depth_scale, float (&field)[Values::fields]) {
     const float down0 = splat.down[0], down1 = splat.down[1];
     const float e0 = fmaf(splat.right, origin.x, fmaf(down0, origin.y, splat.e[0])),
@@ -189,7 +185,7 @@ GS_DEVICE void fields_of(const tile_splat &splat, const tile_offset &origin, con
 
 // Commits the sums of those splats of a batch whose bit in `kept` is set. By all lanes of a warp.
 template <typename Values, typename Commit, typename DepthScale>
-GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const tile_offset &origin,
+GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const float2 &origin,
                             const DepthScale &depth_scale, const summed_batch<Values> &batch,
                             typename Commit::memory &memory) {
     constexpr int C = Values::channels;
@@ -215,7 +211,8 @@ GS_DEVICE void commit_batch(const Commit &commit, unsigned kept, const tile_offs
 
 // ---- the Commits of libdistwar_gs ----
 
-// Each warp sums, and commits a batch at a time. Splats that count at fewer lanes than the threshold are added by each.
+// Each warp sums; its sums are committed a batch at a time. Splats that fewer lanes than the threshold count at are
+// added by each of these lanes.
 struct tree_commit {
     pass_sums<float> sums;
     int balance_threshold; // at least 1
@@ -373,7 +370,8 @@ struct fixed_commit {
 
 // ---- the kernel ----
 
-// What only some passes read. Others have no members for it: with more arguments nvcc keeps less in registers.
+// What only some passes read. The plain pass has no members for it: with more or larger arguments nvcc keeps
+// less of what its loop needs in registers.
 template <bool HasRows>
 struct row_input {
     color_rows rows;
@@ -522,7 +520,7 @@ GS_DEVICE void add_moments(const backward_input<Values> &in, const Commit &commi
                            typename Commit::memory &memory) {
     const uint32_t *list = in.ranges.splat_index + in.ranges.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32), position = position_of_lane<Values>();
-    const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
+    const float2 origin = origin_of(mine), from_it = from_origin(mine);
     const auto scale = [&](const tile_splat &splat) { return depth_scale(in, splat); };
     list_reader<Pixels == 1 ? 2 : 0> reader(in.splats, list, Forwards ? first + lane : last - 1 - lane,
                                             Forwards ? 32 : -32, last - first - lane);

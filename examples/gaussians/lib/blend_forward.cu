@@ -17,7 +17,8 @@ namespace {
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
-// Whether a splat counts at a pixel and leaves enough light behind. If it counts and does not, *least becomes INFINITY.
+// Whether a splat of that exponent counts at a pixel and leaves enough light behind it. Where it counts and does not,
+// the pixel is done: *least becomes INFINITY.
 GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
 #ifdef __CUDA_ARCH__
     // nvcc compiles the C++ below to two instructions more.
@@ -40,7 +41,8 @@ GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
 // The form of a pass's kernel.
 template <int Channels>
 struct forward_form {
-    // Whether tiles may have four pixels per thread, in one block; those with one pixel per thread then have several.
+    // Whether tiles may have four pixels per thread: a block is then for one of these, and a tile with one pixel per thread
+    // has several blocks.
     static constexpr bool is_mixed = pass_values<Channels>::any_pixels;
     static constexpr int most_pixels = is_mixed ? 4 : 1;
     static constexpr int threads = tile_threads<most_pixels>, warps = threads / 32;

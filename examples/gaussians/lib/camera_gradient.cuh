@@ -15,7 +15,8 @@
 
 namespace gs {
 
-// Of a Gaussian. `turn`: d_p p^T + J^T d_J, whose antisymmetric part is the gradient by a rotation of the camera.
+// The terms of a Gaussian. `turn` has the rows of d_p p^T + J^T d_J, whose antisymmetric part is the gradient
+// by a rotation of the camera.
 enum camera_term {
     TERM_POINT = 0,      // [3]: by the mean in camera space
     TERM_TURN = 3,       // [3][3]

@@ -62,7 +62,8 @@ gs_status libgs_grow(const char *function, gs_context *context, void **memory, s
 gs_status libgs_memory(const char *function, gs_context *context, context_buffer which, size_t bytes,
                        void *memory);
 
-// For gs_reserve: takes the view's memory, with the arrays that the caller has not given; the bytes that calls take.
+// For gs_reserve: takes the view's memory, with the arrays that the caller has not given; and the bytes that calls take of a
+// context.
 gs_status libgs_hold(const char *function, gs_view *view, gs_context *context);
 size_t libgs_loss_bytes(int32_t width, int32_t height, int32_t count); // of `count` images
 size_t libgs_fixed_bytes(int64_t splats, int32_t channels); // gs_render_backward with DISTWAR_FIXED

@@ -207,7 +207,8 @@ __device__ inline void symmetric_row(const float *upper, int row, float out[3]) 
     out[2] = upper[row == 0 ? 2 : row + 3];
 }
 
-// P C P^T, in doubles: C has no factor whose squares could be summed, and a long splat's rounding can exceed eps2d.
+// P C P^T in double precision: C has no factor whose squares could be summed, and in float the rounding of a
+// long splat can exceed eps2d.
 __device__ inline void project_given(const float *given, const float p[2][3], double out[2][2]) {
     double pc[2][3];
     for (int k = 0; k < 2; k++)
@@ -273,7 +274,8 @@ __device__ inline void conic_sqrt_of(const image_covariance &s, float out[3]) {
     out[2] = conic_sqrt_scale / root_y;
 }
 
-// d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T) L^T, twice the gradient by the covariance.
+// From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
+// L^T, twice the gradient by the covariance.
 GS_DEVICE void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0, float h_e0e1,
                                   float h_e1e1, float d_mean2d[2], float g[2][2]) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];

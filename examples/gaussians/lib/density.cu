@@ -207,7 +207,8 @@ __global__ void __launch_bounds__(density_block)
     keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, i) : not_drawn;
 }
 
-// The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of, or i.
+// The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of;
+// i if it is of none.
 __global__ void __launch_bounds__(density_block)
     follow_split_kernel(gs_arrays g, int64_t count, int64_t existing, const int64_t *before,
                         const uint32_t *keys, const uint32_t *indices, uint32_t *source) {

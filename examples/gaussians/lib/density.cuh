@@ -23,7 +23,8 @@ __device__ inline int64_t row_of_thread() {
     return int64_t(blockIdx.x) * density_block + threadIdx.x;
 }
 
-// The second argument of random_at: disjoint from those of libdistwar_gs's callers, who may use the same seed.
+// Purposes of libdistwar_gs's random numbers: the second argument of random_at. Disjoint from those of its callers,
+// who may use the same seed.
 enum density_purpose : uint64_t {
     RANDOM_SPLIT = 1u << 16,
     RANDOM_RELOCATION,

@@ -343,7 +343,8 @@ gs_status gs_bin(gs_view *view, gs_context *context);
 gs_status gs_settle(gs_view *view, gs_context *context);
 
 // Takes memory for a pass with `isects` entries in its lists: gs_forward, gs_loss of its images without log_gain and
-// gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, what is NULL.
+// gs_backward with the strategy then allocate nothing. Reads gaussians.count, channels, the camera's size, and which
+// arrays are NULL.
 gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context);
 
 // Gives back view->memory. context: any whose allocator has the memory. Arrays that lay there become NULL.
@@ -356,8 +357,10 @@ void gs_view_free(gs_view *view, gs_context *context);
 gs_status gs_render(const gs_view *view, gs_context *context);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
-//   block  a tree over the tile in shared memory, then one compare-and-swap a sum; may clamp (gs_gradient.block_limit)
-//   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; all NaN if a sum could overflow
+//   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum; may clamp its summands
+//          (gs_gradient.block_limit)
+//   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; if a sum could have
+//          overflowed, all are NaN
 int gs_has_strategy(distwar_strategy strategy);
 
 // Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than GS_CHANNELS
@@ -377,7 +380,8 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
                              float *abs_mean2d, gs_context *context);
 
-// Adjoint of gs_project. Writes gradient->gaussians, but for a color of gs_render_backward, mean2d, abs_mean2d and camera.
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
+// alone if gs_render_backward has written it.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d.
 // Result:  every array that gs_project read has a gradient: 0 for culled Gaussians and for unused SH coefficients. An
 //          off-diagonal covariance counts once: it is stored once. gradient->camera has the same bits in every run if
@@ -392,7 +396,8 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
-    // [height][width], any alignment: pixels with 0 count in no mean or window (if none counts: loss 0, SSIM 1); or NULL
+    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If
+    // none counts, the loss is 0 and SSIM 1.
     const uint8_t *mask;
 } gs_comparison;
 
@@ -401,7 +406,8 @@ typedef struct gs_loss_image {
     gs_comparison images;  // color NULL: of depth alone
     double *result;        // [3]: loss, mean |c - c*|, mean SSIM, of the pixels that count
     float *color_gradient; // d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed
-    // Corrects exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES]; or NULL
+    // A correction for exposure and white balance: in every channel exp(log_gain) color is compared. [GS_EXPOSURE_VALUES];
+    // NULL: color as it is.
     const float *log_gain;
     // With color_gradient: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, of its magnitude.
     float *gain_sums;

@@ -18,7 +18,8 @@ struct one_camera {
     float angle_limit[count];
 };
 
-// Whether scales and opacities are logarithms and logits, eps2d is the default, and no camera has a far plane.
+// Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
+// camera has a far plane.
 bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
     bool usual = gaussians.form == GS_RAW && gaussians.eps2d == default_eps2d;
     for (int v = 0; v < view_count(view); v++) usual = usual && !(camera_of(view, v)->far_plane > 0);

@@ -142,7 +142,8 @@ __device__ inline int clamped_tile(float tile, int tiles) {
     return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
 }
 
-// The tiles of grid.rows that the ellipse's enlarged box touches. Tile t has the centres 16 t + 0.5 .. 16 t + 15.5.
+// The tiles of grid.rows that the slightly enlarged bounding box of the splat's ellipse touches. Tile t has the pixel
+// centres 16 t + 0.5 .. 16 t + 15.5.
 __device__ inline tile_box box_of(const splat_reach &r, const tile_grid &grid) {
     const float root = sqrtf(r.limit), tilt = r.conic_sqrt[1] / r.conic_sqrt[2];
     const float half_x = root / r.conic_sqrt[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;

@@ -75,7 +75,8 @@ struct lane_of_rows {
         first_row = lane / places;
         column = lane % places * floats;
     }
-    // set: a bit for each row of the warp. Bit turn * rows_a_turn of the result: this lane moves a row in that turn.
+    // set: a bit for each row of the warp. Result: bit turn * rows_a_turn is set if this lane moves a row of the set in
+    // that turn.
     __device__ unsigned share_of(unsigned set) const {
         return first_row < rows_a_turn ? set >> first_row : 0;
     }
