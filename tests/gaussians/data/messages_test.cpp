@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fnmatch.h>
 #include <map>
-#include <regex>
 
 namespace messages_test {
 
@@ -97,20 +96,28 @@ class Messages : public Data {
             },
             message, all.back().first);
     }
+    // The parts of a text, without the spaces around them.
+    static texts split(const std::string &text, char by) {
+        std::istringstream parts(text + by);
+        texts out;
+        for (std::string part; std::getline(parts, part, by); out.push_back(part)) {
+            part.erase(part.find_last_not_of(' ') + 1);
+            part.erase(0, part.find_first_not_of(' '));
+        }
+        return out;
+    }
     // Rows of a table, each for a function: FIRST | SECOND | MESSAGE, or several seconds, divided by " ; ". ~ ends a
     // line; what is further right goes on.
-    void table(void (Messages::*add_row)(std::string, std::string, std::string), const std::string &rows_of) {
-        const std::regex fields(" *([^|]*?) ?\\| ([^|]*?) ?\\| (.*)"), divider(" ; ");
-        std::istringstream lines(std::regex_replace(rows_of, std::regex("\n {12} *"), " "));
-        std::smatch part;
-        for (std::string line; std::getline(lines, line);) {
+    void table(void (Messages::*add_row)(std::string, std::string, std::string), std::string rows_of) {
+        const std::string further = "\n" + std::string(12, ' ');
+        for (size_t at; (at = rows_of.find(further)) != rows_of.npos;) rows_of.replace(at, 13, " ");
+        for (std::string line : split(rows_of, '\n')) {
             std::replace(line.begin(), line.end(), '~', '\n');
-            if (line.find_first_not_of(' ') == line.npos) continue;
-            ASSERT_TRUE(std::regex_match(line, part, fields)) << line;
-            const std::string seconds = part[2];
-            for (std::sregex_token_iterator at(seconds.begin(), seconds.end(), divider, -1), end; at != end;
-                 ++at)
-                (this->*add_row)(part[1], *at, part[3]);
+            if (line.empty()) continue;
+            const texts parts = split(line, '|');
+            ASSERT_EQ(parts.size(), 3u) << line;
+            for (const std::string &second : split(parts[1], ';'))
+                (this->*add_row)(parts[0], second, parts[2]);
         }
     }
     // A model of text, one file of which is replaced.
@@ -169,9 +176,8 @@ class Messages : public Data {
     }
     void gltf(std::string from, std::string to, std::string message) {
         for (std::string *text : {&from, &to, &message})
-            *text = std::regex_replace(*text, std::regex("KHR(?!_)"), "KHR_gaussian_splatting");
-        message = std::regex_replace(message, std::regex("MISSING"),
-                                     "its accessor is missing, of another type, or beyond its buffer");
+            for (size_t at; (at = text->find('$')) != text->npos;)
+                text->replace(at, 1, "KHR_gaussian_splatting");
         scene("a.glb", glb({with(two_gaussians().json, from, to), two_gaussians().binary}), message);
     }
     void spz(const std::string &bytes, const std::string &message) { scene("a.spz", bytes, message); }
@@ -473,27 +479,25 @@ void Messages::add_scenes() {
     compressed("end_header\n" + Bytes().put(-1.0f).text, "end_header\n" + not_finite,
                "Gaussian 0 has mean[0] = nan");
 
-    // ---- glTF; KHR: KHR_gaussian_splatting; MISSING: its accessor is missing, of another type, or beyond its buffer
+    // ---- glTF; $: KHR_gaussian_splatting
     table(&Messages::gltf, R"(
-        'mode':0 | 'mode':1 | a primitive with KHR must have mode 0
-        'ellipse' | 'disc' | KHR: kernel 'disc', colorSpace 'srgb_rec709_display';
+        'mode':0 | 'mode':1 | a primitive with $ must have mode 0
+        'ellipse' | 'disc' | $: kernel 'disc', colorSpace 'srgb_rec709_display';
             only 'ellipse' and 'srgb_rec709_display' can be read
-        srgb_rec709 | lin_rec709 | KHR: ... colorSpace 'lin_rec709_display'; only ...
+        srgb_rec709 | lin_rec709 | $: ... colorSpace 'lin_rec709_display'; only ...
         'kernel': | 'extensions':{'KHR_compression_spz_2':{}},'kernel': | its Gaussians are compressed by
             KHR_compression_spz_2, which cannot be read; export .spz or .ply
-        'kernel':'ellipse', | | KHR: kernel '', ...
-        'KHR:SCALE':1, | | attribute KHR:SCALE: MISSING
-        'KHR:SH_DEGREE_1_COEF_1':6, | | attribute KHR:SH_DEGREE_1_COEF_1: MISSING
-        SH_DEGREE_1_COEF_2':7 | SH_DEGREE_2_COEF_0':7 | attribute KHR:SH_DEGREE_1_COEF_2: MISSING
-        'POSITION':0,~ | 'POSITION':8,~ ; 'POSITION':-1,~ | attribute POSITION: MISSING
-        'count':2,'type':'VEC3' | 'count':20,'type':'VEC3' ; 'count':2,'sparse':{},'type':'VEC3' ;
-            'count':9223372036854775807,'type':'VEC3' | attribute POSITION: MISSING
+        'kernel':'ellipse', | | $: kernel '', ...
+        '$:SCALE':1, | | attribute $:SCALE: its accessor is missing, of another type, or beyond its buffer
+        '$:SH_DEGREE_1_COEF_1':6, | | attribute $:SH_DEGREE_1_COEF_1: its accessor ...
+        SH_DEGREE_1_COEF_2':7 | SH_DEGREE_2_COEF_0':7 | attribute $:SH_DEGREE_1_COEF_2: its accessor ...
+        'POSITION':0,~ | 'POSITION':8,~ ; 'POSITION':-1,~ | attribute POSITION: its accessor ...
+        2,'type':'VEC3' | 20,'type':'VEC3' ; 2,'sparse':{},'type':'VEC3' ; 2147483648,'type':'VEC3' | attribute POSITION...
         'count':2,'type':'VEC3' | 'count':1,'type':'VEC3' | attributes of different counts
-        'byteOffset':24 | 'byteOffset':157 ; 'byteOffset':-24 ; 'byteOffset':9223372036854775807 |
-            attribute KHR:SCALE: MISSING
+        Offset':24 | Offset':157 ; Offset':-24 ; Offset':9223372036854775807 | attribute $:SCALE: its accessor ...
         5123,'normalized':true, | 5123, | Gaussian 0 has scale 1.000000 and opacity 13107.000000;
-            scales are not logarithms, as in drafts of KHR
-        'buffer':0 | 'buffer':0,'byteOffset':1 ; 'buffer':1 ; 'buffer':0,'byteStride':4 | attribute POSITION: MISSING
+            scales are not logarithms, as in drafts of $
+        'buffer':0 | 'buffer':0,'byteOffset':1 ; 'buffer':1 ; 'buffer':0,'byteStride':4 | attribute POSITION: its ...
         {'byteLength':156} | {'byteLength':157} | truncated or damaged: buffers[0] has 156 bytes, not 157
         {'byteLength':156} | {'byteLength':156,'uri':'a.bin'} | has buffers that are not in the file;
             `gltf-transform copy` puts them there
@@ -503,7 +507,7 @@ void Messages::add_scenes() {
         'children':[1] | 'children':[1,1] | nodes[1]: missing, malformed, a child of two ...
         'children':[1] | 'children':[2] | nodes[2]: missing, ...
         'children':[1] | 'children':['x'] | nodes[-1]: missing, malformed, a child of two ...
-        'children':[1] | 'children':[] | holds no Gaussians of KHR
+        'children':[1] | 'children':[] | holds no Gaussians of $
         'scene':0 | 'scene':0,'scene':0 | at byte ... of the JSON: duplicate object key near ...
     )");
     gltf("'nodes':[{'children':[1],", nodes + ",{}],'x':[{", "nodes[65]: ... more than 64 deep");
@@ -545,8 +549,7 @@ void Messages::add_packed_scenes() {
     ply(ply_header("0", {"x", "y", "z"}), "at line ...: no vertex property 'f_dc_0': these are points, not "
                                           "Gaussians, for `dsplat train` to start from");
     const std::string body = positions + alphas + colors + scales + smallest_three,
-                      unpacking = "truncated or damaged at "
-                                  "byte ... while unpacking ";
+                      unpacking = "truncated or damaged at byte ... while unpacking ";
     const auto v3 = [&](uint32_t version, uint32_t count, uint8_t degree, uint8_t bits,
                         const std::string &message) {
         return spz(gzip(spz_header(version, count, degree, bits, 0, 0).text + body), message);
@@ -554,11 +557,8 @@ void Messages::add_packed_scenes() {
     const auto v4 = [&](uint32_t count, uint8_t streams, uint32_t contents, uint64_t packed,
                         const std::string &message) {
         Bytes bytes = spz_header(4, count, 0, 12, 0, streams);
-        bytes.put(contents)
-            .put(std::string(12, '\0'))
-            .put(packed)
-            .put(uint64_t(9))
-            .put(std::string(80, '\0'));
+        bytes.put(contents).put(std::string(12, '\0'));
+        bytes.put(packed).put(uint64_t(9)).put(std::string(80, '\0'));
         return spz(bytes.text, "truncated or damaged" + message);
     };
     const std::string one = gzip(spz_header(3, 1, 0, 12, 0, 0).text + body);
