@@ -440,7 +440,6 @@ void Messages::add_scenes() {
     // ---- PLY
     ply("", "truncated at byte 0 while reading the PLY header");
     ply(start + "end_header\n", "at line 3: the first element must be 'vertex', without lists, not ''");
-    ply(start + "element face 1\nend_header\n", "at line 4: the first element must be ... not 'face'");
     ply(start + "property float x\nx", "at line 3: unexpected header line 'property ...'");
     table(&Messages::header, R"(
         binary_little_endian | binary_big_endian | at line 2: format 'binary_big_endian 1.0';
@@ -448,7 +447,6 @@ void Messages::add_scenes() {
         1.0 | 2.0 | at line 2: format 'binary_little_endian 2.0'; only ...
         format binary_little_endian 1.0~ | | at line ...: the header has no 'format' line
         ply | plyx | at byte 0: not a PLY file
-        format | nonsense | at line 2: unexpected header line 'nonsense ...'
         float op | flaot op | at line ...: a property of type 'flaot': not a PLY number type
         float op | list uchar int op | at line ...: the first element must be 'vertex', without lists, not 'vertex'
         opacity | opacity value | at line ...: malformed property
@@ -487,7 +485,6 @@ void Messages::add_scenes() {
         srgb_rec709 | lin_rec709 | $: ... colorSpace 'lin_rec709_display'; only ...
         'kernel': | 'extensions':{'KHR_compression_spz_2':{}},'kernel': | its Gaussians are compressed by
             KHR_compression_spz_2, which cannot be read; export .spz or .ply
-        'kernel':'ellipse', | | $: kernel '', ...
         '$:SCALE':1, | | attribute $:SCALE: its accessor is missing, of another type, or beyond its buffer
         '$:SH_DEGREE_1_COEF_1':6, | | attribute $:SH_DEGREE_1_COEF_1: its accessor ...
         SH_DEGREE_1_COEF_2':7 | SH_DEGREE_2_COEF_0':7 | attribute $:SH_DEGREE_1_COEF_2: its accessor ...
@@ -506,7 +503,6 @@ void Messages::add_scenes() {
         [2,2,2] | [2,2] | nodes[0]: missing, malformed, a child of two nodes, or more than 64 deep
         'children':[1] | 'children':[1,1] | nodes[1]: missing, malformed, a child of two ...
         'children':[1] | 'children':[2] | nodes[2]: missing, ...
-        'children':[1] | 'children':['x'] | nodes[-1]: missing, malformed, a child of two ...
         'children':[1] | 'children':[] | holds no Gaussians of $
         'scene':0 | 'scene':0,'scene':0 | at byte ... of the JSON: duplicate object key near ...
     )");

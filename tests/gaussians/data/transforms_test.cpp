@@ -49,7 +49,7 @@ TEST_F(Transforms, ReadsInstantNgp) {
     }
 }
 
-// The first as nerfstudio writes it, the second as Open3D does; then colours by other names: floats are parts of 1 unless
+// As text, without colours, as bytes; then colours by other names: floats are parts of 1 unless
 // one is more.
 TEST_F(Transforms, ReadsThePointsThatItNames) {
     const std::string json = document("'fl_x':50,'ply_file_path':'./p.ply','applied_transform':[[0,1,0,0],"
@@ -61,12 +61,16 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
         for (const std::string &name : names) header += "property " + type + " " + name + "\n";
         return header + "end_header\n1.5 -2 3 0 0 0\n4 5 6 " + row;
     };
+    Bytes binary;
+    binary.put(1.5f).put(-2.0f).put(3.0f).put(std::string("rgb"));
+    binary.put(4.0f).put(5.0f).put(6.0f).put(std::string("\7\0\1", 3));
     const texts diffuse = {"diffuse_red", "diffuse_green", "diffuse_blue"};
     const struct {
         std::string ply;
         numbers color; // of the second
     } rows[] = {{ply_of_points("ascii", "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n"), {0, 255, 1}},
                 {colored("float", {"nx", "ny", "nz"}, "0 0 1"), {128, 128, 128}},
+                {ply_of_points("binary_little_endian", binary.text), {7, 0, 1}},
                 {colored("uchar", diffuse, "9 8 7"), {9, 8, 7}},
                 {colored("uchar", {"r", "g", "b"}, "1 0 1"), {1, 0, 1}},
                 {colored("float", diffuse, "0.5 0 1"), {128, 0, 255}},
