@@ -67,19 +67,17 @@ static void print_start(const train_run *run) {
     printf("\n");
 }
 
-// What a run takes on a CPU, and what takes less. Seconds of one core for an iteration, for a pixel of a view and for a
-// Gaussian: of knot at 64 to 256 pixels with 2,000 and 20,000 Gaussians, within a factor of two.
+// What a run takes on a CPU, and what takes less.
 static void print_cpu_time(const train_run *run) {
-    static const double of_pixel = 1.5e-5, of_gaussian = 6e-5, wanted = 10; // minutes
     const training_settings *const s = &run->settings;
-    const int64_t most = s->density.most_gaussians, first = run->first_gaussians;
-    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), each = (double)s->iterations / cores / 60,
-                 pixels = each * of_pixel * (double)run->known.pixels / (double)run->split.training,
-                 gaussians = each * of_gaussian * (double)(most > first ? most : first);
-    const double minutes = pixels + gaussians,
+    const double wanted = 10, iterations = (double)s->iterations / 60; // minutes
+    double pixels;
+    const double minutes = iterations * train_cpu_seconds(run, run->first_gaussians, &pixels);
+    pixels *= iterations;
+    const double gaussians = minutes - pixels,
                  factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
     if (s->budget > 0 || minutes < 1) return;
-    printf("           no GPU: about %.0f min on %g cores", minutes, cores);
+    printf("           no GPU: about %.0f min on %ld cores", minutes, sysconf(_SC_NPROCESSORS_ONLN));
     if (minutes > wanted && gaussians < wanted && factor <= 64)
         printf("; about %g min with --downscale %g", wanted, factor);
     if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
