@@ -125,8 +125,7 @@ TEST_F(Colmap, ReadsPartsOfSeveralKinds) {
     const std::map<std::string, std::string> kinds = {
         {".bin", model_file(points)},
         {".txt", model_file(points, true)},
-        {".ply", "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty "
-                 "float z\nend_header\n1 2 3"}};
+        {".ply", ply_header("1", {"x", "y", "z"}, "ascii") + "1 2 3"}};
     for (const char *name : {"sparse/0/points3D", "sparse/0/points3d"})
         for (const auto &[suffix, bytes] : kinds) {
             const std::string path = folder / (name + suffix);

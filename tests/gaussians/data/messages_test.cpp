@@ -426,8 +426,7 @@ void Messages::add_pictures() {
 
 void Messages::add_scenes() {
     const std::string start = "ply\nformat binary_little_endian 1.0\n",
-                      ascii = replaced(ply_header("1", ply_needed), "binary_little_endian", "ascii"),
-                      not_finite("\0\0\xc0\x7f", 4);
+                      ascii = ply_header("1", ply_needed, "ascii"), not_finite("\0\0\xc0\x7f", 4);
     texts many = ply_needed;
     for (int i = 0; i < 2000; i++) many.push_back("p" + std::to_string(i));
     std::string nodes = "'nodes':[{'children':[1],'mesh':0}"; // deeper than it goes

@@ -55,26 +55,21 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
     const std::string json = document("'fl_x':50,'ply_file_path':'./p.ply','applied_transform':[[0,1,0,0],"
                                       "[1,0,0,0],[0,0,-1,0]]",
                                       {frame("a.png")});
-    const auto colored = [](const std::string &type, const texts &names, const std::string &row) {
-        std::string header = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\n"
-                             "property float z\n";
-        for (const std::string &name : names) header += "property " + type + " " + name + "\n";
-        return header + "end_header\n1.5 -2 3 0 0 0\n4 5 6 " + row;
-    };
     Bytes binary;
     binary.put(1.5f).put(-2.0f).put(3.0f).put(std::string("rgb"));
     binary.put(4.0f).put(5.0f).put(6.0f).put(std::string("\7\0\1", 3));
-    const texts diffuse = {"diffuse_red", "diffuse_green", "diffuse_blue"};
+    const std::string first = "1.5 -2 3 0 0 0\n4 5 6 ";
+    const texts rgb = {"r", "g", "b"}, diffuse = {"diffuse_red", "diffuse_green", "diffuse_blue"};
     const struct {
         std::string ply;
         numbers color; // of the second
     } rows[] = {{ply_of_points("ascii", "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n"), {0, 255, 1}},
-                {colored("float", {"nx", "ny", "nz"}, "0 0 1"), {128, 128, 128}},
+                {ply_of_points("ascii", first + "0 0 1", "float", {"nx", "ny", "nz"}), {128, 128, 128}},
                 {ply_of_points("binary_little_endian", binary.text), {7, 0, 1}},
-                {colored("uchar", diffuse, "9 8 7"), {9, 8, 7}},
-                {colored("uchar", {"r", "g", "b"}, "1 0 1"), {1, 0, 1}},
-                {colored("float", diffuse, "0.5 0 1"), {128, 0, 255}},
-                {colored("double", {"r", "g", "b"}, "0.5 200 1.5"), {0, 200, 1}}};
+                {ply_of_points("ascii", first + "9 8 7", "uchar", diffuse), {9, 8, 7}},
+                {ply_of_points("ascii", first + "1 0 1", "uchar", rgb), {1, 0, 1}},
+                {ply_of_points("ascii", first + "0.5 0 1", "float", diffuse), {128, 0, 255}},
+                {ply_of_points("ascii", first + "0.5 200 1.5", "double", rgb), {0, 200, 1}}};
     touch({"a.png"});
     for (const auto &row : rows) {
         write_bytes(folder / "p.ply", row.ply);

@@ -16,15 +16,13 @@ values holds(int64_t count, int sh_degree, bool antialias, list mean, list log_s
              list opacity, list color, list rest = {}) {
     return {count, sh_degree, antialias, mean, log_scale, quaternion, opacity, color, rest};
 }
-struct file_case {
-    std::string name, bytes;
-    values expected;
-    size_t unread = 0; // bytes at the end that may be missing
-};
 
 class Readers : public testing::Test, protected scene_file {
   protected:
-    void expect(const values &e) {
+    // A file is read as it holds, and none of its beginnings but those without some of the `unread` bytes at its end.
+    void reads(const std::string &name, const std::string &bytes, const values &e, size_t unread = 0) {
+        SCOPED_TRACE(name + " of " + std::to_string(bytes.size()) + " bytes");
+        ASSERT_TRUE(read(name, bytes)) << why.text;
         ASSERT_EQ(got.count, e.count);
         ASSERT_EQ(got.sh_degree, e.sh_degree);
         EXPECT_EQ(got.antialias != 0, e.antialias);
@@ -42,12 +40,16 @@ class Readers : public testing::Test, protected scene_file {
         for (size_t k = 0; k < e.color.size(); k++)
             EXPECT_NEAR(0.5 + 0.28209479177387814 * double(got.sh[k]), e.color[k], 1e-6) << k;
         if (!e.rest.empty()) expect_values(got.sh + 3, e.rest, 1e-5);
+        const size_t step = bytes.size() < 700 ? 1 : 5;
+        for (size_t size = 0; name != "a.splat" && size + unread < bytes.size(); size += step) {
+            ASSERT_FALSE(read(name, bytes.substr(0, size))) << size;
+            ASSERT_TRUE(contains(why, path)) << why.text;
+            ASSERT_EQ(got.mean, nullptr);
+        }
     }
 };
 
-// ---- the files
-
-void add_ply(std::vector<file_case> *cases) {
+TEST_F(Readers, PlyByItsDescription) {
     // Backwards, with properties of every size between, lines that end in CR LF, comments, and a list after it all.
     Bytes mixed;
     mixed.put(std::string("ply\r\nformat binary_little_endian 1.0\r\ncomment element face 3\nobj_info x\n\n"
@@ -68,12 +70,11 @@ void add_ply(std::vector<file_case> *cases) {
     mixed.put(uint8_t(1)).put(int32_t(0));
     values two = holds(2, 0, false, {0, 1, 2, 100, 101, 102}, {7, 8, 9, 107},
                        {10, 11, 12, 13, 110, 111, 112, 113}, {}, {});
-    cases->push_back({"a.ply", mixed.text, two, 5});
+    reads("a.ply", mixed.text, two, 5);
 
     // Doubles, whole numbers and text are read as the floats nearest to them.
     const double numbers[14] = {1.5, -2, 4500000.125, 1, 2, 3, 0.1, -3, -2, -1, 1, 0, -7, 0};
-    std::string text, ascii = "ply\nformat ascii 1.0\nelement vertex 2\n", wide = ply_header("2", ply_needed);
-    for (const std::string &name : ply_needed) ascii += "property float " + name + "\n";
+    std::string text = ply_header("2", ply_needed, "ascii"), wide = ply_header("2", ply_needed);
     for (size_t at; (at = wide.find("float ")) != std::string::npos;) wide.replace(at, 5, "double");
     wide.replace(wide.find("double rot_2"), 6, "short");
     Bytes rows;
@@ -86,8 +87,8 @@ void add_ply(std::vector<file_case> *cases) {
     }
     two = holds(2, 0, false, {1.5, -2, double(4500000.125f), 1.5}, {-3, -2, -1, -3},
                 {1, 0, -7, 0, 1, 0, -7, 0}, {1 / (1 + std::exp(-0.1))}, {});
-    cases->push_back({"a.ply", wide + rows.text, two});
-    cases->push_back({"a.ply", ascii + "end_header\n" + text, two, 9});
+    reads("a.ply", wide + rows.text, two);
+    reads("a.ply", text, two, 9);
 
     // As nerfstudio exports a scene without harmonics.
     std::string header = ply_header("1", ply_needed);
@@ -96,17 +97,17 @@ void add_ply(std::vector<file_case> *cases) {
     Bytes bytes;
     bytes.put(header).put(1.0f).put(2.0f).put(3.0f).put(std::string("\xff\x00\x80", 3));
     for (int k = 6; k < 14; k++) bytes.put(float(k));
-    cases->push_back({"a.ply", bytes.text,
-                      holds(1, 0, false, {1, 2, 3}, {7, 8, 9}, {10, 11, 12, 13}, {1 / (1 + std::exp(-6.0))},
-                            {1, 0, 128 / 255.0})});
+    reads("a.ply", bytes.text,
+          holds(1, 0, false, {1, 2, 3}, {7, 8, 9}, {10, 11, 12, 13}, {1 / (1 + std::exp(-6.0))},
+                {1, 0, 128 / 255.0}));
 }
 
-void add_others(std::vector<file_case> *cases) {
+TEST_F(Readers, OthersByTheirSpecifications) {
     const double half = std::sqrt(0.5);
-    cases->push_back({"a.splat", splat_file(),
-                      holds(2, 0, false, {1.5, -2, 0, 1.5, -2, 1}, {0, std::log(0.25), std::log(4)},
-                            {0, 127 / 128.0, 0, -127 / 128.0}, {0.2, 0.2}, {1, 0, 128 / 255.0, 1})});
-    cases->push_back({"a.splat", "", holds(0, 0, false, {}, {}, {}, {}, {})});
+    reads("a.splat", splat_file(),
+          holds(2, 0, false, {1.5, -2, 0, 1.5, -2, 1}, {0, std::log(0.25), std::log(4)},
+                {0, 127 / 128.0, 0, -127 / 128.0}, {0.2, 0.2}, {1, 0, 128 / 255.0, 1}));
+    reads("a.splat", "", holds(0, 0, false, {}, {}, {}, {}, {}));
 
     // All of red's coefficients come first. Files of 2024 have no bounds of colours: 0..1.
     const double step = 8 / 256.0;
@@ -114,9 +115,9 @@ void add_others(std::vector<file_case> *cases) {
         1, 1, true, {1, -2, 8 * 1024 / 2047.0}, {-5, -1, -1},
         {half, (511 / 1023.0 - 0.5) * std::sqrt(2), 0, -half}, {254.75 / 255}, {0.5, 1, 0.2},
         {128.5 * step - 4, 131.5 * step - 4, 134.5 * step - 4, 4, 132.5 * step - 4, 135.5 * step - 4, -4});
-    cases->push_back({"a.ply", compressed_file(true, 9), packed});
+    reads("a.ply", compressed_file(true, 9), packed);
     packed.sh_degree = 0, packed.rest = {}, packed.color = {0, 1, 0.2};
-    cases->push_back({"a.compressed.ply", compressed_file(false, 0), packed});
+    reads("a.compressed.ply", compressed_file(false, 0), packed);
 
     // (x, y, z) -> (10 - 2 y, 20 + 2 x, 30 + 2 z) by the node; our axes: the negative of x and y. The quarter turn about z
     // with that half turn: x -> -y, y -> x; the second Gaussian is turned by half about its x before. Coefficients of -y,
@@ -132,16 +133,16 @@ void add_others(std::vector<file_case> *cases) {
                 mesh.rest.push_back(turned[k]);
             }
     mesh.rest.erase(mesh.rest.begin(), mesh.rest.begin() + 3); // degree 0
-    cases->push_back({"a.glb", glb(m), mesh});
+    reads("a.glb", glb(m), mesh);
     gltf_model by_columns = m;
     const size_t begin = m.json.find("\"translation\""), end = m.json.find("]},{\"mesh\"");
     by_columns.json.replace(begin, end - begin, "\"matrix\":[0,2,0,0,-2,0,0,0,0,0,2,0,10,20,30,1");
-    cases->push_back({"a.glb", glb(by_columns), mesh});
+    reads("a.glb", glb(by_columns), mesh);
     mesh = holds(2, 1, false, {-1}, {}, {}, {}, {}); // no scene: all meshes, as they are
-    cases->push_back({"a.glb", glb({with(m.json, "'scenes':[{'nodes':[0]}],", ""), m.binary}), mesh});
+    reads("a.glb", glb({with(m.json, "'scenes':[{'nodes':[0]}],", ""), m.binary}), mesh);
 }
 
-void add_spz(std::vector<file_case> *cases) {
+TEST_F(Readers, SpzByItsSpecification) {
     const double third = std::sqrt(0.5) / 511;
     const auto expected = [&](bool antialias, double x, double y,
                               double z) { // of the file; y and z are reversed
@@ -156,14 +157,13 @@ void add_spz(std::vector<file_case> *cases) {
                  smallest = expected(false, 3 * third, 0, 255 * third);
     const std::string between = alphas + colors + scales,
                       body = positions + between + smallest_three + harmonics;
-    const auto add = [&](uint32_t version, uint8_t bits, uint8_t flags, const std::string &parts,
-                         const values &e) {
-        cases->push_back({"a.spz", gzip(spz_header(version, 1, 1, bits, flags, 0).text + parts), e});
+    const auto gzipped = [&](uint32_t version, uint8_t flags, const std::string &parts) {
+        return gzip(spz_header(version, 1, 1, 12, flags, 0).text + parts);
     };
-    add(2, 12, 1, positions + between + first_three + harmonics, first);
-    add(3, 12, 0, body, smallest); // bits: 11, then 10 for each of x, y, z: a sign and nine
-    add(3, 12, 2, body + std::string(6000, 'x'),
-        smallest); // extensions, which the header announces, are skipped
+    reads("a.spz", gzipped(2, 1, positions + between + first_three + harmonics), first);
+    reads("a.spz", gzipped(3, 0, body), smallest); // bits: 11, then 10 for each of x, y, z: a sign and nine
+    // Extensions, which the header announces, are skipped.
+    reads("a.spz", gzipped(3, 2, body + std::string(6000, 'x')), smallest);
     for (const std::string extension : {"", "12345678"}) {
         Bytes file = spz_header(4, 1, 1, 12, extension.empty() ? 0 : 2, 6);
         file.put(uint32_t(32 + extension.size())).put(std::string(12, '\0')).put(extension);
@@ -173,23 +173,7 @@ void add_spz(std::vector<file_case> *cases) {
             file.put(uint64_t(packed.size())).put(uint64_t(part.size()));
             streams += packed;
         }
-        cases->push_back({"a.spz", file.text + streams, smallest});
-    }
-}
-
-TEST_F(Readers, ByTheirSpecifications) {
-    std::vector<file_case> cases;
-    add_ply(&cases), add_others(&cases), add_spz(&cases);
-    for (const file_case &one : cases) {
-        SCOPED_TRACE(one.name + " " + std::to_string(&one - &cases[0]));
-        ASSERT_TRUE(read(one.name, one.bytes)) << why.text;
-        expect(one.expected);
-        const size_t step = one.bytes.size() < 700 ? 1 : 5;
-        for (size_t size = 0; one.name != "a.splat" && size + one.unread < one.bytes.size(); size += step) {
-            ASSERT_FALSE(read(one.name, one.bytes.substr(0, size))) << size << " of " << one.bytes.size();
-            ASSERT_TRUE(contains(why, path)) << why.text;
-            ASSERT_EQ(got.mean, nullptr);
-        }
+        reads("a.spz", file.text + streams, smallest);
     }
 }
 

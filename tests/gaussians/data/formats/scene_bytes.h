@@ -42,18 +42,21 @@ inline const std::vector<std::string> ply_needed = {"x",      "y",       "z",   
                                                     "f_dc_2", "opacity", "scale_0", "scale_1", "scale_2",
                                                     "rot_0",  "rot_1",   "rot_2",   "rot_3"};
 
-inline std::string ply_header(const std::string &count, const std::vector<std::string> &names) {
-    std::string text = "ply\nformat binary_little_endian 1.0\nelement vertex " + count + "\n";
+inline std::string ply_header(const std::string &count, const std::vector<std::string> &names,
+                              const std::string &format = "binary_little_endian") {
+    std::string text = "ply\nformat " + format + " 1.0\nelement vertex " + count + "\n";
     for (const std::string &name : names) text += "property float " + name + "\n";
     return text + "end_header\n";
 }
 
 // Of two points with colours.
-inline std::string ply_of_points(const std::string &format, const std::string &rows) {
-    return "ply\nformat " + format +
-           " 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty uint8 red\n"
-           "property uint8 green\nproperty uint8 blue\nend_header\n" +
-           rows;
+inline std::string ply_of_points(const std::string &format, const std::string &rows,
+                                 const std::string &type = "uint8",
+                                 const std::vector<std::string> &colors = {"red", "green", "blue"}) {
+    std::string header = ply_header("2", {"x", "y", "z"}, format);
+    for (const std::string &name : colors)
+        header.insert(header.find("end_header"), "property " + type + " " + name + "\n");
+    return header + rows;
 }
 
 // ---- SPZ
