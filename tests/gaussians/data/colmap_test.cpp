@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's models. What is refused: messages_test.cpp.
 #include "data_folder.h"
-#include <cmath>
-#include <map>
 
 namespace colmap_test {
 

@@ -5,7 +5,6 @@
 
 #include "dataset.h"
 #include "formats/scene_bytes.h"
-#include <array>
 #include <sstream>
 
 using texts = std::vector<std::string>;
@@ -237,6 +236,14 @@ class Data : public testing::Test {
         for (const lens_parameter &p : lens_parameters) out.push_back(*lens_value(&l, &p));
         return out;
     }
+    // Width, height, fx, fy, cx, cy of a view's camera, whose picture has that size.
+    void expect_view(size_t view, const numbers &expected, double tolerance = 1e-6) {
+        const gs_camera &c = got.views[view].camera;
+        const image &picture = got.views[view].picture;
+        const float values[] = {float(c.width), float(c.height), c.fx, c.fy, c.cx, c.cy};
+        expect_values(values, expected, tolerance);
+        EXPECT_TRUE(picture.width == c.width && picture.height == c.height && picture.channels == 3);
+    }
     texts names() {
         texts out;
         for (size_t i = 0; i < listed.view_count; i++) out.push_back(listed.views[i].name);
@@ -251,6 +258,7 @@ class Data : public testing::Test {
     std::vector<ColmapImage> images = {{"b.png", 1, {1, 0, 0, 0}, {0, 0, 1}, 1},
                                        {"a.png", 2, {0, 1, 0, 0}, {0, 0, 2}, 0}};
     std::vector<ColmapPoint> points = {{{1, 2, 3}, {9, 8, 7}, {1}}};
+    dataset_options options = options_of(1);
     dataset got = {};
     reconstruction listed = {};
     bool tracks = false; // are listed

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Photographs with their cameras, masks and depth maps. What is refused: messages_test.cpp.
 #include "data_folder.h"
-#include <cmath>
 
 namespace dataset_test {
 
@@ -15,19 +14,9 @@ class Dataset : public Data {
             text += view.mask[k] == 255 ? '1' : view.mask[k] == 0 ? '0' : '?';
         return text;
     }
-    void expect_camera(size_t i, const numbers &expected) {
-        const gs_camera &c = got.views[i].camera;
-        const float values[] = {float(c.width), float(c.height), c.fx, c.fy, c.cx, c.cy};
-        expect_values(values, expected, 1e-6);
-    }
-    void expect_size(size_t i, int width, int height) {
-        const image &picture = got.views[i].picture;
-        EXPECT_TRUE(picture.width == width && picture.height == height && picture.channels == 3);
-    }
     // Loads, and finds the same cameras without pictures.
     void load_both(int downscale) {
-        dataset_options options = options_of(downscale);
-        options.wanted = dataset_no_picture;
+        options.downscale = downscale, options.wanted = dataset_no_picture;
         ASSERT_TRUE(load(options)) << why.text;
         ASSERT_TRUE(got.view_count == 2 && !got.views[0].picture.pixels && !got.views[1].picture.pixels);
         const gs_camera alone[] = {got.views[0].camera, got.views[1].camera};
@@ -48,8 +37,7 @@ TEST_F(Dataset, LoadsPicturesByName) {
     write_all();
     load_both(1);
     EXPECT_EQ(names(), (texts{"a.png", "b.png"}));
-    expect_size(0, 7, 5);
-    expect_camera(0, {7, 5, 9, 8, 3, 2});
+    expect_view(0, {7, 5, 9, 8, 3, 2});
     EXPECT_EQ(got.views[0].picture.pixels[0], 40);
     expect_values(got.views[1].picture.pixels + 3 * (8 * 5 + 7), {27, 50});
     EXPECT_EQ(got.views[0].camera.translation[2], 2.0f);
@@ -61,15 +49,13 @@ TEST_F(Dataset, LoadsPicturesByName) {
 TEST_F(Dataset, ScalesCamerasWithPictures) {
     write_all();
     load_both(2);
-    expect_size(0, 3, 2); // 7 x 5: the last column and row are cut off
-    expect_camera(0, {3, 2, 4.5, 4, 1.5, 1});
-    expect_camera(1, {4, 3, 5, 5.5, 2.25, 1.625});
+    expect_view(0, {3, 2, 4.5, 4, 1.5, 1}); // 7 x 5: the last column and row are cut off
+    expect_view(1, {4, 3, 5, 5.5, 2.25, 1.625});
     expect_values(got.views[0].picture.pixels, {41, 5}); // of 40 and 41, halves upward; of 0 and 10
     EXPECT_EQ(got.views[0].picture.pixels[3 * (3 * 1 + 2) + 1], 25);
     load_both(6);
-    expect_size(0, 1, 1); // of 5 rows
-    expect_camera(0, {1, 1, 9.0 / 6, 8.0 / 5, 3.0 / 6, 2.0 / 5});
-    EXPECT_EQ(got.views[0].picture.pixels[1], 20); // of 0, 10, ... 40
+    expect_view(0, {1, 1, 9.0 / 6, 8.0 / 5, 3.0 / 6, 2.0 / 5}); // of 5 rows
+    EXPECT_EQ(got.views[0].picture.pixels[1], 20);              // of 0, 10, ... 40
     EXPECT_FALSE(load(0) || load(-2));
 }
 
@@ -85,26 +71,23 @@ TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
     ASSERT_TRUE(load(1)) << why.text;
     const image &picture = got.views[1].picture;
     const std::string bent(reinterpret_cast<char *>(picture.pixels), 3 * 8 * 6);
-    dataset_options options = options_of(1);
     options.undistort = true;
     ASSERT_TRUE(load(options)) << why.text;
     EXPECT_EQ(got.views[1].camera.model, GS_PINHOLE);
-    EXPECT_EQ(got.views[1].camera.fx, 4);
+    expect_view(1, {8, 6, 4, 5, 4.5, 3.25}, 0);
     EXPECT_EQ(got.views[1].camera.distortion[0], 0);
-    expect_size(1, 8, 6);
     EXPECT_NE(memcmp(got.views[1].picture.pixels, bent.data(), bent.size()), 0);
 }
 
 TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     write_all();
     write_bytes(folder / "images/b.png", "no picture");
-    dataset_options options = options_of(1);
     options.wanted = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
     options.context = "a.png";
     ASSERT_TRUE(load(options)) << why.text;
-    expect_size(0, 7, 5);
+    expect_view(0, {7, 5, 9, 8, 3, 2});
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
     EXPECT_EQ(got.views[1].camera.width, 8);
     options.context = "b.png";
@@ -116,7 +99,6 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = options_of(1);
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         ASSERT_TRUE(load(options)) << why.text;
@@ -143,7 +125,6 @@ TEST_F(Dataset, SkipsViewsWithoutAPicture) {
     EXPECT_EQ(said, says("1 of 2 views have no picture and are skipped (the first: 'a.png')"));
     // Also of cameras without pictures, so that views have one number; but with none at all they are the model's. Tracks
     // keep the views that stay.
-    dataset_options options = options_of(1);
     options.wanted = dataset_no_picture, options.with_tracks = true;
     for (const size_t left : {1u, 2u}) {
         ASSERT_TRUE(load(options)) << why.text;
@@ -238,7 +219,7 @@ TEST_F(Dataset, ReadsMasksByBothNames) {
 
 TEST_F(Dataset, MakesMasksOfAlpha) {
     write_all(4); // alpha 16 (x + y): 0 in one corner
-    dataset_options options = options_of(1, {1, 1, 1});
+    options = options_of(1, {1, 1, 1});
     options.keep_alpha = options.mask_from_alpha = true;
     ASSERT_TRUE(load(options)) << why.text;
     for (size_t i = 0; i < 2; i++) {
@@ -333,12 +314,12 @@ TEST_F(Dataset, ResamplesMapsWithTheirPicture) {
     const lens *const optics = &listed.views[1].optics;
     ASSERT_TRUE(lens_undistort(optics, &over, &picture, &why)) << why.text;
     for (const int factor : {1, 4}) {
-        dataset_options options = options_of(factor, {1, 0, 0});
+        options = options_of(factor, {1, 0, 0});
         options.keep_alpha = true;
         ASSERT_TRUE(load(options) && load_depth(factor)) << why.text;
         const dataset_view &view = got.views[1];
         const int pixels = 80 * 60 / factor / factor;
-        expect_camera(
+        expect_view(
             1, {80.0 / factor, 60.0 / factor, 100.5 / factor, 101.0 / factor, 41.0 / factor, 30.5 / factor});
         ASSERT_TRUE(image_downscale(&picture, factor, &small, &why));
         EXPECT_EQ(memcmp(view.picture.pixels, small.pixels, size_t(3 * pixels)), 0);
@@ -373,7 +354,6 @@ TEST_F(Dataset, MorePicturesThanMemoryHolds) {
         write_mask(name + ".png", width, height, [](int x, int) { return x < 3 ? 0 : 255; });
         write_depth(name + ".pfm", width, height, ramp);
     }
-    dataset_options options = options_of(1);
     options.keep_alpha = true;
     const auto all = [&](size_t memory) {
         options.memory = memory;

@@ -2,9 +2,7 @@
 // The messages of the readers. Each row makes its input of a good one, and has the whole text: FOLDER stands for the
 // path of the folder, "..." for any text, ' for " in JSON. A row that begins with "warning: " is read, with that said.
 #include "data_folder.h"
-#include <cmath>
 #include <fnmatch.h>
-#include <map>
 
 namespace messages_test {
 
@@ -37,12 +35,11 @@ class Messages : public Data {
             message = "FOLDER/" + path + ": " + message;
         for (size_t at; (at = message.find("FOLDER")) != message.npos;) message.replace(at, 6, folder.path);
         std::filesystem::remove_all(folder.path);
-        cameras = cameras_of, images = images_of, points = points_of, scene_path = "", from_alpha = false;
+        cameras = cameras_of, images = images_of, points = points_of, scene_path = "";
+        options = options_of(1), options.with_tracks = true;
         make();
         testing::internal::CaptureStderr();
         if (scene_path.empty()) {
-            dataset_options options = options_of(1);
-            options.with_tracks = true, options.mask_from_alpha = from_alpha;
             done = dataset_load(folder.path.c_str(), &options, &got, &why);
             EXPECT_TRUE(done || (!got.views && !got.points)) << why.text;
             if (done && std::filesystem::exists(folder / "depth"))
@@ -191,12 +188,6 @@ class Messages : public Data {
         archive("meta.json", with(good_archive["meta.json"], from, to), message);
     }
 
-    void add_models();
-    void add_transforms();
-    void add_pictures();
-    void add_scenes();
-    void add_packed_scenes();
-
     const std::string good = document("'fl_x':10.5,'fl_y':11,'cx':4,'cy':3.5,'k1':0.1",
                                       {frame("images/a.png"), frame("images/b.png")});
     const std::vector<ColmapCamera> cameras_of = cameras;
@@ -204,10 +195,9 @@ class Messages : public Data {
     const std::vector<ColmapPoint> points_of = points;
     files good_archive;     // of a scene of five Gaussians
     std::string scene_path; // empty: the data in the folder are read
-    bool from_alpha = false;
 };
 
-void Messages::add_models() {
+TEST_F(Messages, OfModels) {
     // ---- where the data is
     after([&] { gone(""); }, "FOLDER: cannot open: No such file or directory");
     row([&] { gone(""), write_bytes(folder.path, "x"); }, "FOLDER: not a folder");
@@ -307,8 +297,7 @@ void Messages::add_models() {
     text("cameras", std::string("2 PIN\0HOLE 7 5 10 11 4 3", 24), "at line 1: holds a zero byte");
 }
 
-void Messages::add_transforms() {
-    // ---- transforms.json
+TEST_F(Messages, OfTransforms) {
     whole("", "at line 1, column 0 (byte 0): '[' or '{' expected near end of file");
     whole("[]", "at byte 0: not an object");
     whole(std::string(100000, '['),
@@ -371,8 +360,7 @@ void Messages::add_transforms() {
           "at byte 172: vertex 1 has green = 256; it must be 0..255");
 }
 
-void Messages::add_pictures() {
-    // ---- pictures, masks and depth maps
+TEST_F(Messages, OfPicturesMasksAndDepthMaps) {
     table(&Messages::edited, R"(
         gone | sparse | FOLDER: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses FOLDER
             -o DATA` finds their cameras
@@ -407,7 +395,8 @@ void Messages::add_pictures() {
     // The first by name is read last, as it is large.
     after([&] { write_ramp("a.png", 700, 701, 40), write_ramp("b.png", 9, 9, 40); },
           "FOLDER/images/a.png: the picture has 700 x 701 pixels, its camera 7 x 5");
-    after([&] { from_alpha = true; }, "FOLDER/images/a.png: has no alpha channel to make a mask of");
+    after([&] { options.mask_from_alpha = true; },
+          "FOLDER/images/a.png: has no alpha channel to make a mask of");
 
     after(
         [&] { // a JPEG without its end, as cameras write it
@@ -424,7 +413,7 @@ void Messages::add_pictures() {
           "FOLDER/depth/a.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
 }
 
-void Messages::add_scenes() {
+TEST_F(Messages, OfScenes) {
     const std::string start = "ply\nformat binary_little_endian 1.0\n",
                       ascii = ply_header("1", ply_needed, "ascii"), not_finite("\0\0\xc0\x7f", 4);
     texts many = ply_needed;
@@ -540,7 +529,7 @@ void Messages::add_scenes() {
             "truncated or damaged: " + n + " vertices announced, but only 56 bytes follow byte ...");
 }
 
-void Messages::add_packed_scenes() {
+TEST_F(Messages, OfPackedScenes) {
     ply(ply_header("0", {"x", "y", "z"}), "at line ...: no vertex property 'f_dc_0': these are points, not "
                                           "Gaussians, for `dsplat train` to start from");
     const std::string body = positions + alphas + colors + scales + smallest_three,
@@ -627,10 +616,6 @@ void Messages::add_packed_scenes() {
         if (name != palette) // of another size
             archive(name, good[palette], "...files[...]: ... pixels, the first ...");
     }
-}
-
-TEST_F(Messages, AreAsTheTableHasThem) {
-    add_models(), add_transforms(), add_pictures(), add_scenes(), add_packed_scenes();
 }
 
 } // namespace messages_test

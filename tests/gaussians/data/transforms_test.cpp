@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // transforms.json. What is refused: messages_test.cpp.
 #include "data_folder.h"
-#include <cmath>
 
 namespace transforms_test {
 
@@ -139,11 +138,9 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_EQ(names(), (texts{"test/r_0.png", "train/r_0.png", "train/r_1.png"}));
     EXPECT_TRUE(got.views[0].held_out && got.is_object);
     EXPECT_FALSE(got.views[1].held_out || got.views[2].held_out);
-    EXPECT_EQ(got.views[0].camera.width, 4); // sizes differ
-    const gs_camera &camera = got.views[1].camera;
-    const float got_camera[] = {float(camera.width), float(camera.height), camera.fx, camera.cx, camera.cy};
-    expect_values(got_camera, {8, 6, 8, 4, 3}, 1e-4); // fx: 4 / tan(angle / 2)
-    EXPECT_EQ(camera.fy, camera.fx);
+    EXPECT_EQ(got.views[0].camera.width, 4);  // sizes differ
+    expect_view(1, {8, 6, 8, 8, 4, 3}, 1e-4); // fx: 4 / tan(angle / 2)
+    EXPECT_EQ(got.views[1].camera.fy, got.views[1].camera.fx);
     // Over (255, 255, 0): nothing, all, a fifth.
     expect_values(got.views[0].picture.pixels, {255, 255, 0});
     expect_values(got.views[1].picture.pixels, {200, 100, 50});
