@@ -8,6 +8,7 @@ y up, z back; there ours are turned by half about x.
 """
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -78,34 +79,28 @@ def main():
     table[:, 55:58] -= 4
     forge = gaussforge.GaussForge()
     sent = scene_of(table.astype("<f4").astype(float))
-    with open("a.ply", "wb") as file:
-        file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {COUNT}\n".encode())
-        file.write("".join(f"property float {name}\n" for name in NAMES).encode() + b"end_header\n")
-        file.write(table.astype("<f4").tobytes())
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {COUNT}\n"
+    header += "".join(f"property float {name}\n" for name in NAMES) + "end_header\n"
+    ply = header.encode() + table.astype("<f4").tobytes()
+    pathlib.Path("a.ply").write_bytes(ply)
     expect_equal("gsply, .ply", sent, read_ply("a.ply"))
 
     for name, kind, options in (("2.spz", "spz", ["--spz-version", "2"]), ("3.spz", "spz", []),
                                 ("4.spz", "spz", ["--spz-version", "4"]), ("a.sog", "sog", [])):
         convert("a.ply", name, *options)
         convert(name, "ours.ply")
-        with open(name, "rb") as file:
-            answer = forge.convert(file.read(), kind, "ply")
+        answer = forge.convert(pathlib.Path(name).read_bytes(), kind, "ply")
         assert "data" in answer, f"gaussforge, {name}: {answer['error']}"
-        with open("theirs.ply", "wb") as file:
-            file.write(answer["data"])
+        pathlib.Path("theirs.ply").write_bytes(answer["data"])
         theirs = read_ply("theirs.ply")
         expect_equal(f"gaussforge, {name}", read_ply("ours.ply"), turned(theirs) if kind == "spz" else theirs)
         if kind == "spz" and (name != "4.spz" or importlib.util.find_spec("zstandard")):  # which gsply needs
             expect_equal(f"gsply, {name}", read_ply("ours.ply"), turned(of_gsply(gsply.read_spz(name))))
 
-    with open("a.ply", "rb") as file:
-        ply = file.read()
     for kind in ("compressed.ply", "splat", "spz", "sog"):
         answer = forge.convert(ply, "ply", kind)
-        with open(f"theirs.{kind}", "wb") as file:
-            file.write(answer["data"])
-        with open("theirs.ply", "wb") as file:
-            file.write(forge.convert(answer["data"], kind, "ply")["data"])
+        pathlib.Path(f"theirs.{kind}").write_bytes(answer["data"])
+        pathlib.Path("theirs.ply").write_bytes(forge.convert(answer["data"], kind, "ply")["data"])
         convert(f"theirs.{kind}", "ours.ply")
         theirs = read_ply("theirs.ply")
         # Coefficients of compressed PLY: programs differ in whether a byte means the middle of its step or its end.
