@@ -199,19 +199,17 @@ class Data : public testing::Test {
 
     // ---- what is read
 
-    bool load(const dataset_options &options) {
+    bool load(const dataset_options &chosen) {
         dataset_close(&got);
         testing::internal::CaptureStderr();
-        const bool loaded = dataset_load(folder.path.c_str(), &options, &got, &why);
+        const bool loaded = dataset_load(folder.path.c_str(), &chosen, &got, &why);
         said = testing::internal::GetCapturedStderr();
         return loaded;
     }
-    bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
-        return load(options_of(downscale, background));
-    }
+    bool load(int downscale) { return load(options_of(downscale)); }
     bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
-        const dataset_options options = options_of(downscale);
-        return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
+        const dataset_options chosen = options_of(downscale);
+        return depth_maps_load(&got, (folder / "depth").c_str(), &chosen, of, &why);
     }
     // Lists the transforms.json, or else the model, whose pictures may be missing.
     bool list() {

@@ -134,7 +134,7 @@ TEST_F(Transforms, ReadsBlender) {
                          {frame("./train/r_0", straight, ",'rotation':0.01"), frame("./train/r_1")}));
     write_bytes(folder / "transforms_test.json", document("'camera_angle_x':0.5", {frame("./test/r_0")}));
     write_bytes(folder / "transforms.json", "this is not read");
-    ASSERT_TRUE(load(1, {1, 1, 0})) << why.text;
+    ASSERT_TRUE(load(options_of(1, {1, 1, 0}))) << why.text;
     EXPECT_EQ(names(), (texts{"test/r_0.png", "train/r_0.png", "train/r_1.png"}));
     EXPECT_TRUE(got.views[0].held_out && got.is_object);
     EXPECT_FALSE(got.views[1].held_out || got.views[2].held_out);

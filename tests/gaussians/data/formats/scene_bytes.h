@@ -306,11 +306,11 @@ inline int64_t nearest_to(const gs_gaussians &in, const float mean[3]) {
     return best;
 }
 
-inline void expect_near(const gs_gaussians &got, const gs_gaussians &sent, const tolerances &t) {
+inline void expect_near(const scene_in_memory &got, const scene_in_memory &sent, const tolerances &t) {
     ASSERT_EQ(got.count, sent.count);
     ASSERT_EQ(got.sh_degree, sent.sh_degree);
     EXPECT_EQ(got.antialias, sent.antialias);
-    const int64_t floats = 3 * int64_t(sent.sh_degree + 1) * (sent.sh_degree + 1);
+    const int64_t floats = sent.sh_floats();
     for (int64_t i = 0; i < sent.count; i++) {
         const int64_t j = nearest_to(got, sent.mean + 3 * i);
         for (int k = 0; k < 3; k++) {
