@@ -71,11 +71,10 @@ static void print_start(const train_run *run) {
 static void print_cpu_time(const train_run *run) {
     const training_settings *const s = &run->settings;
     const double wanted = 10, iterations = (double)s->iterations / 60; // minutes
-    double pixels;
-    const double minutes = iterations * train_cpu_seconds(run, run->first_gaussians, &pixels);
-    pixels *= iterations;
-    const double gaussians = minutes - pixels,
-                 factor = (double)run->options->downscale * ceil(sqrt(pixels / (wanted - gaussians)));
+    double pixels, minutes = iterations * train_cpu_seconds(run, run->first_gaussians, &pixels);
+    const double gaussians = minutes - iterations * pixels,
+                 factor =
+                     (double)run->options->downscale * ceil(sqrt(iterations * pixels / (wanted - gaussians)));
     if (s->budget > 0 || minutes < 1) return;
     printf("           no GPU: about %.0f min on %ld cores", minutes, sysconf(_SC_NPROCESSORS_ONLN));
     if (minutes > wanted && gaussians < wanted && factor <= 64)

@@ -71,8 +71,7 @@ typedef struct train_run {
 // writes: fails also if the outputs cannot be written. Closed also after a failure.
 bool train_prepare(train_run *run, bool writes, gs_gaussians *host, fault *why);
 void train_close(train_run *run, gs_gaussians *host);
-// The seconds that an iteration from `first` Gaussians takes on this machine's CPU, within a factor of two. *pixels: the part
-// that follows the size of pictures.
+// Seconds of an iteration from `first` Gaussians on a CPU, within a factor of two; *pixels: of these for pixels.
 double train_cpu_seconds(const train_run *run, int64_t first, double *pixels);
 // Makes at most `most` Gaussians of SH degree 0, for pose_levels; context: the run.
 bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why);

@@ -50,10 +50,10 @@ TEST_F(RunLog, SaysHowTrainingWent) {
         EXPECT_GT(steps[i]["iteration_ms"].number(), 0);
         EXPECT_GE(steps[i]["wait_ms"].number(), 0);
         before = steps[i]["seconds"].number();
-        if (std::string(gs_backend()) == "simt") {
+        if (ON_CPU) {
             EXPECT_FALSE(steps[i].has("gpu_ms"));
             EXPECT_EQ(steps[i]["reduce"].text(), "tree");
-        } else {
+        } else if (i > 1) { // read two steps later
             EXPECT_GT(steps[i]["gpu_ms"]["render"].number(), 0);
         }
     }
