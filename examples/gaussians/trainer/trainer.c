@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer.h"
 #include "cli/progress.h"
+#include "files/growing.h"
 #include "random.h"
 #include "arrays.h"
 #include <math.h>
@@ -35,14 +36,10 @@ static double seconds_of(const trainer *t) {
     return t->before + now_of(t) - t->started;
 }
 
+// Room for so many losses; for none there is an array too.
 static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
-    if (t->report.losses && steps <= t->room) return true;
-    if (steps < 2 * t->room) steps = 2 * t->room;
-    double *losses = realloc(t->report.losses, ((size_t)steps + 1) * sizeof *losses);
-    if (!losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
-    t->report.losses = losses;
-    t->room = steps;
-    return true;
+    return make_room(&t->report.losses, &t->room, (size_t)fmax((double)steps, 0) + 1, sizeof(double)) ||
+           fail(why, "no memory for the losses of %lld iterations", (long long)steps);
 }
 
 // Retires Gaussians if that is due; under a budget not where this time and the later ones would take over a quarter of the time

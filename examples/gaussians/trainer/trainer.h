@@ -138,7 +138,7 @@ struct trainer {
     double weights[WAITING + GS_MAX_VIEWS]
                   [LOSS_TERM_COUNT]; // of the same; 0: the view does not have the term
     int64_t waiting;                 // how many of them there are
-    int64_t room;                    // of report.losses
+    size_t room;                     // of report.losses
     frame rendered; // views are projected together, and rendered together or one after another
     bool one_by_one;
     strategy_tuner tuner;
