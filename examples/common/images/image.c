@@ -30,16 +30,17 @@ bool image_downscale(const image *picture, int factor, image *out, fault *why) {
     if (!image_open(out, picture->width / block_x, picture->height / block_y, picture->channels, why))
         return false;
     const uint64_t area = (uint64_t)block_x * (uint64_t)block_y;
-    for (int y = 0; y < out->height; y++)
-        for (int x = 0; x < out->width; x++) {
+    const int channels = picture->channels, width = out->width, height = out->height;
+    uint8_t *to = out->pixels;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
             uint64_t sum[4] = {0};
             for (int j = 0; j < block_y; j++) {
                 const uint8_t *in = pixel_at(picture, x * block_x, y * block_y + j);
                 for (int i = 0; i < block_x; i++)
-                    for (int c = 0; c < picture->channels; c++) sum[c] += *in++;
+                    for (int c = 0; c < channels; c++) sum[c] += *in++;
             }
-            for (int c = 0; c < picture->channels; c++)
-                pixel_at(out, x, y)[c] = (uint8_t)((sum[c] + area / 2) / area);
+            for (int c = 0; c < channels; c++) *to++ = (uint8_t)((sum[c] + area / 2) / area);
         }
     return true;
 }
