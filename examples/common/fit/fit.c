@@ -224,8 +224,9 @@ static void print_costs(const fitting *f) {
         char at[12] = "-";
         if (offered_has_threshold(sum_strategies, policy.strategy))
             snprintf(at, sizeof at, "%d", policy.balance_threshold);
-        printf("%-8s %9s %10.4f %10.4f\n", distwar_strategy_name(policy.strategy), at,
-               f->costs[row].milliseconds, f->costs[row].noise);
+        const char *const name = distwar_strategy_name(policy.strategy);
+        printf("%-8s %9s %10.4f %10.4f\n", name ? name : "", at, f->costs[row].milliseconds,
+               f->costs[row].noise);
     }
 }
 
