@@ -86,9 +86,9 @@ __device__ void for_tiles_of_splats(const splat_portions &all, int portion, cons
         // The row is exact: a box has at most 1024 rows, and the half keeps the product away from integers.
         const int item = k - first[low], row = int((float(item) + 0.5f) * c.inv_columns);
         const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
+        // The centres of the tile's pixels that are inside the image.
         const int left = x * GS_TILE_SIZE, top = y * GS_TILE_SIZE;
-        const rectangle centres = {float(left) + 0.5f,
-                                   float(top) + 0.5f, // of the tile's pixels inside the image
+        const rectangle centres = {float(left) + 0.5f, float(top) + 0.5f,
                                    float(min(left + GS_TILE_SIZE, grid.width)) - 0.5f,
                                    float(min(top + GS_TILE_SIZE, grid.height)) - 0.5f};
         typename Tickets::ticket next = {};

@@ -96,6 +96,7 @@ gs_status gs_context_create(const gs_allocator *allocator, gs_stream stream, gs_
 }
 
 void gs_context_trim(gs_context *context) {
+    if (libgs_context(__func__, &context) != GS_OK) return;
     for (int k = 0; k < CONTEXT_BUFFERS; k++) {
         if (context->memory[k])
             context->allocator.release(context->allocator.user, context->memory[k], context->stream);
