@@ -189,9 +189,12 @@ class Rasterizer(unittest.TestCase):
         radii = of.visible_filter(means3D=s["means"], scales=s["scales"], rotations=s["quats"], cov3D_precomp=None)
         self.assertEqual((radii.dtype, radii.requires_grad), (torch.int32, False))
         self.assertEqual(torch.nonzero(radii == 0).flatten().tolist(), [3, 5])
-        visible = of.markVisible(s["means"].detach())
-        self.assertEqual(visible.dtype, torch.bool)
-        self.assertEqual(torch.nonzero(~visible).flatten().tolist(), [3])
+        self.assertEqual(torch.nonzero(~of.markVisible(s["means"].detach())).flatten().tolist(), [3])
+        none = {name: s[name].detach()[:0].requires_grad_() for name in NAMES[:5]}
+        means2D, (picture, radii) = rasterized({**s, **none}, settings_of(s))
+        self.assertTrue(len(radii) == 0 and torch.equal(picture, settings_of(s).bg[:, None, None].expand(3, H, W)))
+        picture.sum().backward()
+        self.assertEqual([len(a.grad) for a in (means2D, none["means"], none["colors"])], [0, 0, 0])
 
     def test_a_module_of_torch(self):
         """Where somebody asks for one."""
@@ -223,18 +226,15 @@ class Rasterizer(unittest.TestCase):
         def run(settings=dict(), results="", **arguments):
             with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
                 return len(rasterized(s, settings_of(s, **settings), **{**shs, **arguments})[1])
-        four_by_four = dict(viewmatrix=plain.viewmatrix[None], projmatrix=plain.projmatrix[None])
         self.assertEqual(run(), 2)  # the original's first version, Scaffold-GS, SuGaR
         self.assertEqual(run(dict(antialiasing=False)), 3)
         self.assertEqual(run(dict(antialiasing=True), **rest), 3)  # 3dgs_accel
-        mip_splatting = dict(kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2))
-        self.assertEqual(run(mip_splatting, **colors), 2)
+        self.assertEqual(run(dict(kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2)), **colors), 2)  # mip-splatting
         for trainer in ("3dgs-mcmc", "4DGaussians", "SplaTAM", "Dynamic3DGaussians"):
             self.assertEqual(run(results="depth", **(colors if "D" not in trainer[:2] else {})), 3, trainer)
         self.assertEqual(run(results="depth_alpha"), 4, "DreamGaussian")
-        self.assertEqual(len(GaussianRasterizer(plain._replace(**four_by_four))(
-            means3D=s["means"], means2D=None, opacities=s["opacities"].unsqueeze(1), scales=s["scales"], rotations=s["quats"],
-            **shs)), 2)
+        four_by_four = plain._replace(viewmatrix=plain.viewmatrix[None], projmatrix=plain.projmatrix[None])
+        self.assertEqual(len(rasterized(s, four_by_four)[1]), 2)
         for trainer, call, name in (
                 ("Taming-3DGS", lambda: run(dict(pixel_weights=None)), "pixel_weights"),
                 ("MonoGS", lambda: run(theta=torch.zeros(1, 3), rho=torch.zeros(1, 3)), "theta"),
