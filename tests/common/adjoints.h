@@ -7,6 +7,7 @@
 #include "device_vector.h"
 #include "strategies/strategies.h"
 #include <gtest/gtest.h>
+#include <set>
 #include <vector>
 #ifdef DISTWAR_SIMT
 #include "simt.h"
@@ -18,6 +19,14 @@ inline void write(float *device, const std::vector<double> &values) {
     device_upload(device, rounded.data(), rounded.size() * sizeof(float));
 }
 
+// A schedule of its own for a run. The order of blocks and warps varies by itself on a GPU, and by the seed under simt.
+inline void set_run(unsigned run) {
+#ifdef DISTWAR_SIMT
+    simt_set_seed(run);
+#endif
+    (void)run;
+}
+
 // Gradients of the size that l1_loss gives, between -1 and 1 over their number; floats.
 inline std::vector<double> gradient_like_l1(size_t count) {
     std::vector<double> out = random_weights(count, 5);
@@ -25,15 +34,22 @@ inline std::vector<double> gradient_like_l1(size_t count) {
     return out;
 }
 
-inline void expect_color(const char *name, const std::vector<float> &color,
-                         const std::vector<double> &expected, double worst) {
-    GroupError error;
-    for (size_t i = 0; i < color.size(); i++) {
-        ASSERT_NEAR(color[i], expected[i], worst) << name; // not if it is NaN
-        error.add(color[i], expected[i]);
+// A frame of a program, drawn.
+struct drawn_frame {
+    const char *name = "";
+    size_t colors = 0;
+    float *color = nullptr, *color_gradient = nullptr;
+    const sum_memory *sums = nullptr;
+
+    virtual ~drawn_frame() = default;
+    virtual void add(distwar_policy policy, lane_histogram *lanes) = 0; // from color_gradient to sums
+    virtual std::vector<float> gradient() = 0;                          // that follows from the sums
+    std::vector<float> backward(distwar_policy policy) {
+        write(color_gradient, gradient_like_l1(colors));
+        add(policy, nullptr);
+        return gradient();
     }
-    EXPECT_LT(error.relative(), 1e-5) << name;
-}
+};
 
 // Every strategy of sum_values, at each of the thresholds if it has one.
 inline std::vector<distwar_policy> policies(const std::vector<int> &thresholds) {
@@ -42,61 +58,58 @@ inline std::vector<distwar_policy> policies(const std::vector<int> &thresholds) 
     return {list.rows, list.rows + list.count};
 }
 
-// sums(policy): what the adjoint leaves, a std::vector<float>. begins: of its groups, and the end.
-template <typename Sums>
-void expect_sums_of_every_strategy(const char *name, const Sums &sums, const std::vector<double> &expected,
-                                   const std::vector<size_t> &begins) {
+// What is drawn, to `worst`, and backward() by every strategy. begins: of the gradient's groups, and the end.
+inline void expect_as(drawn_frame &d, const std::vector<double> &color, double worst,
+                      const std::vector<double> &gradient, const std::vector<size_t> &begins) {
+    const std::vector<float> shown = downloaded(d.color, d.colors);
+    GroupError of_color;
+    for (size_t i = 0; i < d.colors; i++) {
+        ASSERT_NEAR(shown[i], color[i], worst) << d.name; // not if it is NaN
+        of_color.add(shown[i], color[i]);
+    }
+    EXPECT_LT(of_color.relative(), 1e-5) << d.name;
     for (const distwar_policy policy : policies({0, 6, 33})) {
-        const std::vector<float> found = sums(policy);
+        const std::vector<float> found = d.backward(policy);
         for (size_t group = 0; group + 1 < begins.size(); group++) {
             GroupError error;
-            for (size_t v = begins[group]; v < begins[group + 1]; v++) error.add(found[v], expected[v]);
-            EXPECT_LT(error.relative(), 1e-4) << name << ", " << distwar_strategy_name(policy.strategy)
+            for (size_t v = begins[group]; v < begins[group + 1]; v++) error.add(found[v], gradient[v]);
+            EXPECT_LT(error.relative(), 1e-4) << d.name << ", " << distwar_strategy_name(policy.strategy)
                                               << " at " << policy.balance_threshold << ": group " << group;
         }
     }
-}
-
-// DISTWAR_FIXED gives the same bits in every run. The order of blocks and warps varies by itself on a GPU,
-// and by the seed under simt.
-// Under simt this also shows that plain atomics do differ.
-template <typename Sums>
-void expect_fixed_has_the_same_bits(const Sums &sums) {
-    const std::vector<float> first = sums(distwar_policy{DISTWAR_FIXED, 0});
-    for (unsigned run = 1; run <= 6; run++) {
-#ifdef DISTWAR_SIMT
-        simt_set_seed(run);
-#endif
-        EXPECT_EQ(sums(distwar_policy{DISTWAR_FIXED, run % 2 ? 0 : int(5 * run)}), first) << run;
-    }
-#ifdef DISTWAR_SIMT
-    std::vector<std::vector<float>> others;
-    for (unsigned run = 1; run <= 4; run++) {
-        simt_set_seed(run);
-        others.push_back(sums(distwar_policy{DISTWAR_ATOMIC, 0}));
-    }
-    simt_set_seed(0);
-    EXPECT_FALSE(others[0] == others[1] && others[1] == others[2] && others[2] == others[3]);
-#endif
-}
-
-// backward(policy) of a gradient that is NaN.
-template <typename Backward>
-void expect_nan_is_told(const sum_memory &sums, float *color_gradient, size_t count,
-                        const Backward &backward) {
-    const std::vector<double> bad(count, NAN);
-    write(color_gradient, bad);
-    backward(distwar_policy{DISTWAR_FIXED, 0});
     fault why;
-    EXPECT_FALSE(sum_memory_is_exact(&sums, &why));
+    EXPECT_TRUE(sum_memory_is_exact(d.sums, &why)) << why.text;
 }
 
-// Of the commits that count(lanes) counts: the active lanes of all. Each commit has a number of keys, no more than lanes
-// and at least one where there is one.
-template <typename Count>
-unsigned long long counted_lanes(const Count &count) {
+// DISTWAR_FIXED gives the same bits in every run, and tells of a gradient that is NaN. Under simt this also shows that plain
+// atomics do differ.
+inline void expect_fixed_is_exact(drawn_frame &d) {
+    const std::vector<float> first = d.backward({DISTWAR_FIXED, 0});
+    for (unsigned run = 1; run <= 6; run++) {
+        set_run(run);
+        EXPECT_EQ(d.backward({DISTWAR_FIXED, run % 2 ? 0 : int(5 * run)}), first) << run;
+    }
+#ifdef DISTWAR_SIMT
+    std::set<std::vector<float>> others;
+    for (unsigned run = 1; run <= 4; run++) {
+        set_run(run);
+        others.insert(d.backward({DISTWAR_ATOMIC, 0}));
+    }
+    EXPECT_GT(others.size(), 1u);
+#endif
+    set_run(0);
+    fault why;
+    EXPECT_TRUE(sum_memory_is_exact(d.sums, &why)) << why.text;
+    write(d.color_gradient, std::vector<double>(d.colors, NAN));
+    d.add({DISTWAR_FIXED, 0}, nullptr);
+    EXPECT_FALSE(sum_memory_is_exact(d.sums, &why));
+}
+
+// Of the commits of an adjoint: the active lanes of all. Each commit has a number of keys, no more than lanes and at least
+// one where there is one.
+inline unsigned long long counted_lanes(drawn_frame &d) {
     const device_vector<lane_histogram> device(std::vector<lane_histogram>(1));
-    count(device.data());
+    d.add({DISTWAR_TREE, 0}, device.data());
     const lane_histogram counts = device.read()[0];
     unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0;
     for (unsigned n = 0; n <= 32; n++) {

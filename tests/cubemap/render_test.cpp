@@ -18,36 +18,38 @@ const lookup_case cases[] = {
     {"random directions", 45, 33, 32, true},
 };
 
-class looked_up {
-  public:
-    test_mesh shape = torus(40, 16);
+struct looked_up : drawn_frame {
+    const test_mesh shape = torus(40, 16);
     seen s;
+    cubemap_frame &frame = s.frame;
     std::vector<float> sample;
     std::vector<double> texel; // all levels
 
     explicit looked_up(const lookup_case &c)
         : s(shape.host, scene_camera(1, 8, c.width, c.height), c.size), sample(s.samples()) {
-        write(s.frame.texel, random_weights(18 * size_t(c.size) * size_t(c.size), 1));
+        name = c.name, colors = 3 * s.pixels(), sums = &frame.sums;
+        color = frame.color, color_gradient = frame.color_gradient;
+        write(frame.texel, random_weights(18 * size_t(c.size) * size_t(c.size), 1));
         if (c.random) {
             const std::vector<double> random = random_weights(sample.size(), 2);
             for (size_t k = 0; k < sample.size(); k++)
-                sample[k] = float(k % 4 < 3 ? random[k] : (random[k] * 0.7 + 0.3) * (s.frame.levels - 1));
+                sample[k] = float(k % 4 < 3 ? random[k] : (random[k] * 0.7 + 0.3) * (frame.levels - 1));
             for (size_t k = 3; k < sample.size(); k += 4) sample[k] = sample[k] < 0 ? -1 : sample[k];
-            device_upload(s.frame.sample, sample.data(), sample.size() * sizeof(float));
+            device_upload(frame.sample, sample.data(), sample.size() * sizeof(float));
         }
-        cubemap_render(&s.frame);
-        const std::vector<float> all = downloaded(s.frame.texel, 3 * size_t(s.frame.texels));
+        cubemap_render(&frame);
+        const std::vector<float> all = downloaded(frame.texel, 3 * size_t(frame.texels));
         texel.assign(all.begin(), all.end());
     }
-    // The sums of all levels.
-    std::vector<float> backward(distwar_policy policy) {
-        write(s.frame.color_gradient, gradient_like_l1(3 * s.pixels()));
-        cubemap_render_backward(&s.frame, policy, nullptr);
-        const size_t stride = size_t(s.frame.sums.stride);
-        const std::vector<float> sums = downloaded(s.frame.sums.sums, size_t(s.frame.texels) * stride);
+    void add(distwar_policy policy, lane_histogram *lanes) override {
+        cubemap_render_backward(&frame, policy, lanes);
+    }
+    std::vector<float> gradient() override { // the sums of all levels
+        const size_t stride = size_t(frame.sums.stride);
+        const std::vector<float> rows = downloaded(frame.sums.sums, size_t(frame.texels) * stride);
         std::vector<float> out;
-        for (size_t k = 0; k < sums.size(); k++)
-            if (k % stride < 3) out.push_back(sums[k]);
+        for (size_t k = 0; k < rows.size(); k++)
+            if (k % stride < 3) out.push_back(rows[k]);
         return out;
     }
 };
@@ -57,8 +59,8 @@ TEST(CubemapRender, IsThatOfTheReference) {
     for (const lookup_case &c : cases) {
         looked_up d(c);
         const size_t pixels = d.s.pixels();
-        const std::vector<double> weights = gradient_like_l1(3 * pixels);
-        std::vector<double> shown(3 * pixels, SCENE_BACKGROUND), gradient(3 * size_t(d.s.frame.texels));
+        const std::vector<double> weights = gradient_like_l1(d.colors);
+        std::vector<double> shown(d.colors, SCENE_BACKGROUND), gradient(d.texel.size());
         size_t levels = 0; // of all pixels
         for (size_t p = 0; p < pixels; p++) {
             const float *at = &d.sample[4 * p];
@@ -72,15 +74,9 @@ TEST(CubemapRender, IsThatOfTheReference) {
             levels += at[3] == std::floor(at[3]) ? 1 : 2;
         }
         EXPECT_GT(levels, pixels / 5) << c.name;
-        expect_color(c.name, downloaded(d.s.frame.color, 3 * pixels), shown,
-                     4e-7 * c.size + 1e-5); // a direction rounds by that much of a texel
-        expect_sums_of_every_strategy(c.name, [&](distwar_policy policy) { return d.backward(policy); },
-                                      gradient, {0, gradient.size()});
-        fault why;
-        EXPECT_TRUE(sum_memory_is_exact(&d.s.frame.sums, &why)) << why.text;
-        const unsigned long long lanes = counted_lanes([&](lane_histogram *counts) {
-            cubemap_render_backward(&d.s.frame, {DISTWAR_TREE, 0}, counts);
-        });
+        expect_as(d, shown, 4e-7 * c.size + 1e-5, // a direction rounds by that much of a texel
+                  gradient, {0, gradient.size()});
+        const unsigned long long lanes = counted_lanes(d);
         EXPECT_LE(lanes, 4 * levels) << c.name;
         EXPECT_GE(double(lanes), (c.size == 1 ? 2.9 : 3.5) * double(levels)) << c.name;
     }
@@ -93,7 +89,7 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
         const int size = c.size;
         const size_t base = 18 * size_t(size) * size_t(size);
         double worst = 0;
-        for (int level = 1; level < d.s.frame.levels; level++) {
+        for (int level = 1; level < d.frame.levels; level++) {
             const int side = size >> level, wide = 1 << level;
             std::vector<double> mean(18 * size_t(side) * size_t(side));
             for (size_t k = 0; k < base; k++) {
@@ -101,14 +97,13 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
                           face = at / size / size;
                 mean[3 * size_t((face * side + j) * side + i) + k % 3] += d.texel[k] / wide / wide;
             }
-            for (size_t k = 0; k < mean.size(); k++)
-                worst = std::max(
-                    worst, std::abs(mean[k] - d.texel[3 * size_t(reference_level_begin(size, level)) + k]));
+            const double *const found = &d.texel[3 * size_t(reference_level_begin(size, level))];
+            for (size_t k = 0; k < mean.size(); k++) worst = std::max(worst, std::abs(mean[k] - found[k]));
         }
         EXPECT_LT(worst, 1e-6) << c.name;
         const std::vector<float> sums = d.backward({DISTWAR_TREE, 0});
         const device_vector<float> device(base);
-        cubemap_gather_levels(&d.s.frame, device.data());
+        cubemap_gather_levels(&d.frame, device.data());
         const std::vector<float> gradient = device.read();
         double by_levels = 0, by_base = 0, size_of_both = 0;
         for (size_t k = 0; k < sums.size(); k++) by_levels += d.texel[k] * double(sums[k]);
@@ -123,27 +118,18 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
 
 TEST(CubemapAdjoint, WithFixedIsTheSameToTheLastBit) {
     looked_up d(cases[0]);
-    expect_fixed_has_the_same_bits([&](distwar_policy policy) { return d.backward(policy); });
-}
-
-TEST(CubemapAdjoint, OfAGradientThatIsNotANumberIsTold) {
-    looked_up d(cases[0]);
-    d.backward({DISTWAR_FIXED, 0});
-    expect_nan_is_told(d.s.frame.sums, d.s.frame.color_gradient, 3 * d.s.pixels(),
-                       [&](distwar_policy policy) { cubemap_render_backward(&d.s.frame, policy, nullptr); });
+    expect_fixed_is_exact(d);
 }
 
 // Pixels without a mesh are NaN in this gradient, and nothing hears of it.
 TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
     looked_up d(cases[0]);
-    std::vector<double> gradient(3 * d.s.pixels());
-    for (size_t p = 0; p < d.s.pixels(); p++)
-        for (size_t i = 0; i < 3; i++) gradient[i * d.s.pixels() + p] = d.sample[4 * p + 3] < 0 ? NAN : 0;
-    write(d.s.frame.color_gradient, gradient);
+    std::vector<double> gradient(d.colors);
+    for (size_t k = 0; k < d.colors; k++) gradient[k] = d.sample[4 * (k % d.s.pixels()) + 3] < 0 ? NAN : 0;
+    write(d.color_gradient, gradient);
     for (const distwar_policy policy : policies({0})) {
-        cubemap_render_backward(&d.s.frame, policy, nullptr);
-        for (const float sum : downloaded(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4))
-            ASSERT_EQ(sum, 0);
+        d.add(policy, nullptr);
+        for (const float sum : d.gradient()) ASSERT_EQ(sum, 0);
     }
 }
 

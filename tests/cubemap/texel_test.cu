@@ -94,10 +94,8 @@ TEST(CubemapTexel, FootprintsAreThoseOfTheReference) {
             with_three += without == 1;
             EXPECT_NEAR(sum, 1, 1e-6);
             const double direction[3] = {all[n].x, all[n].y, all[n].z};
-            int texel[4];
-            double exact[4];
-            const int count = reference_footprint(direction, size, texel, exact);
-            for (int k = 0; k < count; k++) weight[texel[k]] -= exact[k];
+            for (const weighted_texel &one : reference_footprint(direction, size))
+                weight[one.texel] -= one.weight;
             for (const auto &[at, difference] : weight)
                 EXPECT_LT(std::abs(difference), 3e-7 * size + 1e-6) << at;
         }
