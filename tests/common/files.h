@@ -80,28 +80,4 @@ void refuses_every_beginning(const std::string &path, Load load) {
     write_bytes(path, whole);
 }
 
-// The same with each byte in turn inverted: whatever comes back, it comes back in order (the sanitizers
-// watch), and a refusal names the file. Calls `forget()` after a success.
-template <typename Load, typename Forget>
-void survives_every_flip(const std::string &path, Load load, Forget forget) {
-    const std::string whole = read_bytes(path);
-    size_t refused = 0;
-    for (size_t at = 0; at < whole.size(); at++) {
-        for (const int bits : {0xff, 0x01, 0x80}) {
-            std::string damaged = whole;
-            damaged[at] = char(damaged[at] ^ bits);
-            write_bytes(path, damaged);
-            fault why = {};
-            if (load(&why)) {
-                forget();
-            } else {
-                refused++;
-                ASSERT_TRUE(contains(why, path)) << at << ": " << why.text;
-            }
-        }
-    }
-    EXPECT_GT(refused, 0u);
-    write_bytes(path, whole);
-}
-
 #endif
