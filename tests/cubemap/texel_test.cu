@@ -57,20 +57,18 @@ TEST(CubemapTexel, AcrossAllTwelveEdgesIsTheGeometricNeighbour) {
     }
 }
 
-// Everywhere, and close to edges and corners on purpose.
+// Everywhere, and close to edges and corners on purpose; of any length.
 std::vector<float3> directions() {
-    const std::vector<double> random = random_weights(6 * 3000, 3);
+    const std::vector<double> random = random_weights(7 * 3000, 3);
     std::vector<float3> out;
-    for (size_t n = 0; n < random.size(); n += 6) {
-        float d[3];
+    for (size_t n = 0; n < random.size(); n += 7) {
+        double d[3];
         for (size_t i = 0; i < 3; i++) {
-            const bool at_edge = n / 6 % 4 >= 1 + i;
-            d[i] = at_edge ? (random[n + i] < 0 ? -1.0f : 1.0f) +
-                                 float(1e-3 * random[n + 3 + i] * std::abs(random[n + 3 + i]))
-                           : float(random[n + i]);
+            const double here = random[n + i], beyond = random[n + 3 + i];
+            d[i] = n / 7 % 4 >= 1 + i ? std::copysign(1, here) + 1e-3 * beyond * std::abs(beyond) : here;
+            d[i] *= 1.5 + random[n + 6];
         }
-        const float length = float(1.5 + random[n + 3]); // of any length
-        out.push_back(make_float3(length * d[0], length * d[1], length * d[2]));
+        out.push_back(make_float3(float(d[0]), float(d[1]), float(d[2])));
     }
     return out;
 }

@@ -59,8 +59,7 @@ TEST_F(Json, CanBeOneLine) {
     json_begin(&json, "b", '[');
     json_put_boolean(&json, nullptr, true);
     json_put_text(&json, nullptr, "x\ny");
-    json_end(&json, ']');
-    json_end(&json, '}');
+    for (const char end : {']', '}'}) json_end(&json, end);
     fclose(stream);
     EXPECT_STREQ(text, "{\"a\": 1, \"b\": [true, \"x\\u000ay\"]}");
 }
@@ -71,8 +70,7 @@ TEST_F(Json, TextIsEscapedAndUtf8) {
     } cases[] = {
         {"a\"b\\c/d", "a\\\"b\\\\c/d"},
         {"\n\t\x01\x7f", "\\u000a\\u0009\\u0001\\u007f"},
-        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\xa6\x8a",
-         "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\xa6\x8a"},
+        {"\xc3\xbc \xe2\x82\xac \xf0\x9f\xa6\x8a", "\xc3\xbc \xe2\x82\xac \xf0\x9f\xa6\x8a"},
         {"gr\xfc\xdf", "gr\\ufffd\\ufffd"},                   // Latin-1
         {"\xc3", "\\ufffd"},                                  // cut off
         {"\xe2\x82", "\\ufffd\\ufffd"},                       // cut off
@@ -81,12 +79,12 @@ TEST_F(Json, TextIsEscapedAndUtf8) {
         {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"}, // beyond U+10FFFF
         {"\xff\x80", "\\ufffd\\ufffd"},
     };
-    for (const auto &c : cases)
-        EXPECT_EQ(
-            written([](json_writer *json,
-                       const void *text) { json_put_text(json, "text", static_cast<const char *>(text)); },
-                    c.text),
-            std::string("{\n  \"text\": \"") + c.expected + "\"\n}\n");
+    for (const auto &c : cases) {
+        const auto put = [](json_writer *json, const void *text) {
+            json_put_text(json, "text", static_cast<const char *>(text));
+        };
+        EXPECT_EQ(written(put, c.text), std::string("{\n  \"text\": \"") + c.expected + "\"\n}\n");
+    }
 }
 
 } // namespace

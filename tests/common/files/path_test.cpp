@@ -42,7 +42,6 @@ TEST(Path, MakesFoldersAndRemovesFiles) {
 
 TEST(Path, KnowsOneFileByTwoNames) {
     const TemporaryFolder folder;
-    const std::string &parent = folder.path;
     fault why;
     const auto is_one_file = [&](const std::string &a, const std::string &b) {
         const bool forth = !are_two_files("a", a.c_str(), "b", b.c_str(), &why);
@@ -50,24 +49,18 @@ TEST(Path, KnowsOneFileByTwoNames) {
         EXPECT_EQ(!are_two_files("b", b.c_str(), "a", a.c_str(), &why), forth) << a << ' ' << b;
         return forth;
     };
-    const auto same = [&](const std::string &a, const std::string &b) {
-        return is_one_file(parent + a, parent + b);
-    };
     for (const bool there : {false, true}) {
         if (there) {
-            std::ofstream(parent + "/a") << "a";
-            std::ofstream(parent + "/b") << "a";
-            ASSERT_EQ(symlink("a", (parent + "/link").c_str()), 0);
-            ASSERT_EQ(link((parent + "/a").c_str(), (parent + "/hard").c_str()), 0);
+            for (const char *name : {"a", "b"}) std::ofstream(folder / name) << "a";
+            ASSERT_EQ(symlink("a", (folder / "link").c_str()), 0);
+            ASSERT_EQ(link((folder / "a").c_str(), (folder / "hard").c_str()), 0);
         }
-        EXPECT_TRUE(same("/a", "/a"));
-        EXPECT_TRUE(same("/a", "/./a"));
-        EXPECT_TRUE(same("/a", "//a"));
-        EXPECT_FALSE(same("/a", "/b"));
-        EXPECT_FALSE(same("/a", "/none"));
-        EXPECT_FALSE(same("/none/a", "/other/a"));
-        EXPECT_EQ(same("/a", "/link"), there);
-        EXPECT_EQ(same("/a", "/hard"), there);
+        const std::string a = folder / "a";
+        for (const char *same : {"a", "./a", "/a"}) EXPECT_TRUE(is_one_file(a, folder / same)) << same;
+        for (const char *other : {"b", "none", "none/a"})
+            EXPECT_FALSE(is_one_file(a, folder / other)) << other;
+        for (const char *name : {"link", "hard"}) EXPECT_EQ(is_one_file(a, folder / name), there) << name;
+        EXPECT_FALSE(is_one_file(folder / "none/a", folder / "other/a"));
     }
     EXPECT_TRUE(is_one_file("no_such_file", "./no_such_file"));
     EXPECT_TRUE(is_one_file("/no_such_file", "//no_such_file"));
