@@ -74,18 +74,9 @@ static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     return stop(group);
 }
 
-// The clock of a wait; go_on looks at it and returns false if the group has failed or waited too long.
-typedef struct patience {
-    double last, waited; // a look at the clock; seconds, without those in which this process was stopped
-    const char *attempted;
-} patience;
-
-static bool go_on(ranks *group, patience *since) {
-    const double now = seconds_now(), step = now - since->last;
-    since->last = now;
-    since->waited += step < 1 ? step : 1;
-    ranks_lose_patience(group, since->waited, since->attempted);
-    if (ranks_has_failed(group->shared)) return stop(group);
+// Between looks at NCCL. False: the group has failed.
+static bool go_on(ranks *group, patience *since, const char *attempted) {
+    if (!ranks_go_on(group, since, attempted)) return stop(group);
     if (since->waited > 20e-3) { // longer than a part of a step: it need not end within microseconds
         const struct timespec pause = {0, 50 * 1000};
         nanosleep(&pause, NULL);
@@ -96,11 +87,11 @@ static bool go_on(ranks *group, patience *since) {
 // Waits until NCCL has taken up what was called, which gave `result`.
 static bool settle(ranks *group, nccl_result result, const char *attempted) {
     nccl_rank *const state = group->state;
-    patience since = {seconds_now(), 0, attempted};
+    patience since = {0};
     while (result == NCCL_IN_PROGRESS) {
         const nccl_result asked = state->nccl.comm_get_async_error(state->comm, &result);
         if (asked != NCCL_SUCCESS) result = asked;
-        if (result == NCCL_IN_PROGRESS && !go_on(group, &since)) return false;
+        if (result == NCCL_IN_PROGRESS && !go_on(group, &since, attempted)) return false;
     }
     state->attempted = attempted;
     return result == NCCL_SUCCESS || fail_nccl(group, result, attempted);
@@ -108,7 +99,7 @@ static bool settle(ranks *group, nccl_result result, const char *attempted) {
 
 static bool wait(ranks *group, gs_stream stream) {
     nccl_rank *const state = group->state;
-    patience since = {seconds_now(), 0, state->attempted};
+    patience since = {0};
     for (;;) {
         const cudaError_t status = cudaStreamQuery(stream);
         if (status == cudaSuccess) {
@@ -120,7 +111,7 @@ static bool wait(ranks *group, gs_stream stream) {
         if (state->comm) state->nccl.comm_get_async_error(state->comm, &result);
         if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
             return fail_nccl(group, result, state->attempted);
-        if (!go_on(group, &since)) return false;
+        if (!go_on(group, &since, state->attempted)) return false;
     }
 }
 
@@ -167,26 +158,24 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
 // ---- membership ----
 
 // Rank 0 makes the id, the others wait for it.
-static bool share_id(ranks *group, const ranks_plan *plan, nccl_id *id) {
+static bool share_id(ranks *group, nccl_id *id) {
     nccl_rank *const state = group->state;
     ranks_shared *const shared = group->shared;
-    patience since = {seconds_now(), 0, "the start of NCCL"};
     if (group->own == 0) {
         const nccl_result result = state->nccl.get_unique_id(id);
         if (result != NCCL_SUCCESS) return fail_nccl(group, result, "ncclGetUniqueId");
     }
-    if (plan->kind == RANKS_LAUNCHED) return ranks_exchange_id(group, plan, id->bytes);
+    if (group->plan->kind == RANKS_LAUNCHED) return ranks_exchange_id(group, id->bytes);
     if (group->own == 0) {
         memcpy(shared->id, id->bytes, RANKS_ID_BYTES);
-        atomic_store(&shared->has_id, true);
+        ranks_set(shared, &shared->has_id, 1);
     }
-    while (!atomic_load(&shared->has_id))
-        if (!go_on(group, &since)) return false;
+    if (!ranks_await(group, &shared->has_id, 1, "the start of NCCL")) return false;
     memcpy(id->bytes, shared->id, RANKS_ID_BYTES);
     return true;
 }
 
-bool nccl_join(ranks *group, const ranks_plan *plan) {
+bool nccl_join(ranks *group) {
     static const transport calls = {all_to_all, all_reduce, wait};
     _Static_assert(sizeof(nccl_id) == RANKS_ID_BYTES, "there is room for NCCL's id");
     nccl_rank *const state = calloc(1, sizeof *state);
@@ -194,9 +183,9 @@ bool nccl_join(ranks *group, const ranks_plan *plan) {
     group->state = state;
     if (!state) return ranks_fail(group, "no memory for NCCL's state");
     fault why;
-    if (!nccl_load(&state->nccl, plan->nccl, &why)) return ranks_fail(group, "%s", why.text);
+    if (!nccl_load(&state->nccl, group->plan->nccl, &why)) return ranks_fail_with(group, &why);
     nccl_id id;
-    if (!share_id(group, plan, &id)) return false;
+    if (!share_id(group, &id)) return false;
     nccl_config config = {.size = sizeof config,
                           .magic = 0xcafebeef,
                           .version = NCCL_OLDEST, // as NCCL_CONFIG_INITIALIZER

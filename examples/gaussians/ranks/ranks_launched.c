@@ -189,7 +189,8 @@ static int await_ranks(const ranks_plan *plan, double timeout_s, int listening, 
     return come;
 }
 
-static bool gather(ranks *group, const ranks_plan *plan, const char id[RANKS_ID_BYTES]) {
+static bool gather(ranks *group, const char id[RANKS_ID_BYTES]) {
+    const ranks_plan *const plan = group->plan;
     const ranks_place *const place = plan->place;
     const char *reason = "";
     int sockets[RANKS_MAX];
@@ -212,7 +213,8 @@ static bool gather(ranks *group, const ranks_plan *plan, const char id[RANKS_ID_
     return to_all.rank < 0 || ranks_fail_as(group, to_all.rank, to_all.text);
 }
 
-static bool report(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]) {
+static bool report(ranks *group, char id[RANKS_ID_BYTES]) {
+    const ranks_plan *const plan = group->plan;
     const ranks_place *const place = plan->place;
     const struct timespec pause = {0, 100 * 1000 * 1000};
     const double until = seconds_now() + group->timeout_s;
@@ -241,6 +243,6 @@ static bool report(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]
     return true;
 }
 
-bool ranks_exchange_id(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]) {
-    return group->own == 0 ? gather(group, plan, id) : report(group, plan, id);
+bool ranks_exchange_id(ranks *group, char id[RANKS_ID_BYTES]) {
+    return group->own == 0 ? gather(group, id) : report(group, id);
 }
