@@ -127,7 +127,7 @@ TEST(PartsKernels, RowSumsAreOfEachRow) {
     const device_vector<float> planes(values);
     const device_vector<double> sums(9);
     for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
-        ASSERT_GS_OK(parts_row_sums(&frame.view, rows, planes.data(), sums.data(), NULL));
+        ASSERT_GS_OK(parts_row_sums(&frame.view, rows, planes.data(), sums.data()));
     double wanted[9] = {};
     for (size_t i = 0; i < values.size(); i++) // 3 rows of tiles, 3 channels
         wanted[3 * (i / 71 % 45 / 16) + i / (71 * 45)] += std::fabs(double(values[i]));
@@ -153,7 +153,7 @@ TEST(PartsKernels, TheLargestColorIsNoOtherMember) {
     const device_vector<gs_largest_values> largest(1);
     gs_view view = {};
     view.gaussians.count = int64_t(splats.size()), view.splats = on_device.data();
-    ASSERT_GS_OK(parts_largest(&view, largest.data(), NULL));
+    ASSERT_GS_OK(parts_largest(&view, largest.data()));
     EXPECT_EQ(largest.read()[0].color, wanted);
 }
 
@@ -264,11 +264,11 @@ struct shared_run {
     double loss[RANKS_MAX][3];                      // of these rows, at last
 };
 
-bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
-    shared_run *const run = static_cast<shared_run *>(context);
-    return put_loss(*run->t, image->view, &image->rows, image->color, image->d_color,
-                    run->loss[ranks_own(group)]) ||
-           ranks_fail(group, "%s", gs_last_error());
+bool loss_of_rank(parts *s, const own_part *part, float *d_color) {
+    shared_run *const run = static_cast<shared_run *>(s->batch->context);
+    return put_loss(*run->t, part->part.view, &part->part.rows, part->view.image.color, d_color,
+                    run->loss[s->rank]) ||
+           ranks_fail(s->group, "%s", gs_last_error());
 }
 
 // Of tiles that the rank rendered of the last batch.
@@ -285,14 +285,13 @@ bool run_rank(ranks *group, void *context) {
     const int64_t first = run->begin[size_t(own)], last = run->begin[size_t(own) + 1];
     parts *const s = static_cast<parts *>(parts_open(group));
     if (!s) return false;
+    step_views of = {};
+    of.count = views, of.sh_degree = run->t->scene.sh_degree_used;
+    for (int v = 0; v < views; v++) of.camera[v] = run->t->cameras[size_t(v)], of.index[v] = size_t(3 * v);
+    memcpy(of.background, run->t->frame.view.background, sizeof of.background);
     part_batch batch = {};
     batch.gaussians = part_of(*run->gaussians, first, last);
-    batch.sh_degree_used = run->t->scene.sh_degree_used;
-    memcpy(batch.background, run->t->frame.view.background, sizeof batch.background);
-    batch.views = views, batch.cameras = run->t->cameras.data(), batch.policy = run->policy;
-    std::vector<int32_t> pictures{};
-    for (int v = 0; v < views; v++) pictures.push_back(3 * v);
-    batch.pictures = pictures.data();
+    batch.of = &of, batch.pictures = of.index, batch.policy = run->policy;
     batch.loss = loss_of_rank, batch.context = run;
     const device_vector<float> absolute(size_t(2 * views * (last - first)));
     const gs_gaussians gradients = part_of(*run->gradients, first, last);

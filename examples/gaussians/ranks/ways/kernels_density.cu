@@ -24,6 +24,7 @@ __host__ __device__ int64_t own_rows(const row_moves &m) {
     return m.begin[m.own + 1] - m.begin[m.own];
 }
 
+// bytes: of all of it.
 gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(m.workspace), 0};
     GS_TRY(place_rows(&layout, all_rows(m), m.splits, &out->all));
@@ -142,26 +143,26 @@ __global__ void __launch_bounds__(density_block)
 }
 
 gs_status choose_relocation(const part_vectors *v, const row_moves &m, const counted_rows &a,
-                            const uint32_t *of_all, gs_stream stream) {
+                            const uint32_t *of_all) {
     const int64_t all = all_rows(m);
     uint32_t *const sharing = a.order.keys[0];
-    GS_CUDA(launch_for(stream, all + 1, density_block, list_weights_kernel, of_all, all, a.before, sharing));
-    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, all, density_block, draw_source_kernel, all, a.before, m.seed, m.iteration,
+    GS_CUDA(launch_for(nullptr, all + 1, density_block, list_weights_kernel, of_all, all, a.before, sharing));
+    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, nullptr));
+    GS_CUDA(launch_for(nullptr, all, density_block, draw_source_kernel, all, a.before, m.seed, m.iteration,
                        a.source, sharing));
-    return GS_STATUS(launch_for(stream, own_rows(m), density_block, share_kernel, v->gaussians,
+    return GS_STATUS(launch_for(nullptr, own_rows(m), density_block, share_kernel, v->gaussians,
                                 gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment),
                                 sharing + m.begin[m.own], m.least_opacity));
 }
 
-gs_status choose_splits(const row_moves &m, const counted_rows &a, const uint32_t *of_all, gs_stream stream) {
+gs_status choose_splits(const row_moves &m, const counted_rows &a, const uint32_t *of_all) {
     const int64_t all = all_rows(m);
     int selected = 0;
-    GS_CUDA(launch_for(stream, all + 1, density_block, list_keys_kernel, of_all, all, a.before,
+    GS_CUDA(launch_for(nullptr, all + 1, density_block, list_keys_kernel, of_all, all, a.before,
                        a.order.keys[0], a.order.values[0]));
-    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(sort_pairs(&a.order, all, 32, &selected, a.scratch, a.scratch_bytes, stream));
-    return GS_STATUS(launch_for(stream, all, density_block, split_sources_kernel, all, a.before,
+    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, nullptr));
+    GS_CUDA(sort_pairs(&a.order, all, 32, &selected, a.scratch, a.scratch_bytes, nullptr));
+    return GS_STATUS(launch_for(nullptr, all, density_block, split_sources_kernel, all, a.before,
                                 a.order.keys[selected], a.order.values[selected], a.source));
 }
 
@@ -181,38 +182,36 @@ gs_status parts_moves_bytes(const row_moves *moves, size_t *bytes) {
     return place_memory(nowhere, &unplaced, bytes);
 }
 
-gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys,
-                          gs_stream stream) {
+gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys) {
     return GS_STATUS(
-        launch_for(stream, gaussians->count, density_block, keys_kernel, *gaussians, *moves, keys));
+        launch_for(nullptr, gaussians->count, density_block, keys_kernel, *gaussians, *moves, keys));
 }
 
-gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint32_t *of_all, int64_t *begin,
-                       gs_stream stream) {
+gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint32_t *of_all,
+                       int64_t *begin) {
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
     const counted_rows &all = memory.all;
-    GS_TRY(moves->splits ? choose_splits(*moves, all, of_all, stream)
-                         : choose_relocation(v, *moves, all, of_all, stream));
-    GS_TRY(count_items(memory.given, 1, items_of(v, moves, all.source, true, nullptr), begin, stream));
+    GS_TRY(moves->splits ? choose_splits(*moves, all, of_all) : choose_relocation(v, *moves, all, of_all));
+    GS_TRY(count_items(memory.given, 1, items_of(v, moves, all.source, true, nullptr), begin));
     return count_items(memory.taken, 1, items_of(v, moves, all.source, false, nullptr),
-                       begin + moves->ranks + 1, stream);
+                       begin + moves->ranks + 1);
 }
 
-gs_status parts_give(const part_vectors *v, const row_moves *moves, float *copies, gs_stream stream) {
+gs_status parts_give(const part_vectors *v, const row_moves *moves, float *copies) {
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
-    return put_items(memory.given, 1, items_of(v, moves, memory.all.source, true, copies), stream);
+    return put_items(memory.given, 1, items_of(v, moves, memory.all.source, true, copies));
 }
 
-gs_status parts_take(const part_vectors *v, const row_moves *moves, float *copies, gs_stream stream) {
+gs_status parts_take(const part_vectors *v, const row_moves *moves, float *copies) {
     move_memory memory = {};
     size_t bytes;
     GS_TRY(place_memory(*moves, &memory, &bytes));
     const counted_rows &all = memory.all;
-    GS_TRY(put_items(memory.taken, 1, items_of(v, moves, all.source, false, copies), stream));
-    return GS_STATUS(launch_for(stream, own_rows(*moves), density_block, end_rows_kernel, arrays_of(v),
+    GS_TRY(put_items(memory.taken, 1, items_of(v, moves, all.source, false, copies)));
+    return GS_STATUS(launch_for(nullptr, own_rows(*moves), density_block, end_rows_kernel, arrays_of(v),
                                 *moves, all.source, moves->splits ? nullptr : all.before));
 }

@@ -5,6 +5,7 @@
 #include "kernels.h"
 #include "partition.cuh"
 #include <distwar/block.cuh>
+#include <type_traits>
 
 using namespace gs;
 
@@ -30,7 +31,7 @@ struct splats_of_parts {
     tile_grid grid; // of the whole images: parts have their own rows
     int groups;
     image_part part[MOST_PARTS];
-    // Members of part_entries:
+    // Arguments of parts_gather:
     uint32_t *index;
     gs_splat *copies;
     int64_t room;
@@ -51,15 +52,16 @@ struct splats_of_parts {
     }
 };
 
-splats_of_parts items_of(const gs_view *view, const part_entries *e) {
+splats_of_parts items_of(const gs_view *view, const tile_partition *of, uint32_t *index, gs_splat *copies,
+                         int64_t room) {
     gs_view whole = *view;
     whole.rows = {0, 0};
     splats_of_parts out = {};
     out.splats = view->splats, out.count = view->gaussians.count;
     out.grid = grid_of(&whole);
-    out.groups = e->count;
-    for (int p = 0; p < e->count; p++) out.part[p] = e->parts[p];
-    out.index = e->index, out.copies = e->splats, out.room = e->room;
+    out.groups = of->count;
+    for (int p = 0; p < of->count; p++) out.part[p] = of->parts[p];
+    out.index = index, out.copies = copies, out.room = room;
     return out;
 }
 
@@ -168,119 +170,111 @@ __global__ void __launch_bounds__(block)
                                          : distwar::fixed_to_float(sums[of_all], of_view.scale[k]);
 }
 
-// A partition in a workspace of its own.
-gs_status place_in_workspace(void *workspace, int64_t items, int groups, partition *out) {
-    block_layout layout = {static_cast<char *>(workspace), 0};
+// A partition in memory of this thread's context: that of gs_density_plan_step, which has no use in parts. Its scratch has the
+// sums of parts_fixed_sums.
+gs_status place_in_context(const char *function, int64_t items, int groups, partition *out) {
+    block_layout layout = {}; // counts bytes
+    GS_TRY(place_partition(&layout, items, groups, out));
+    GS_TRY(libgs_memory(function, nullptr, CONTEXT_PLAN, layout.bytes, &layout.memory));
+    layout.bytes = 0;
     return place_partition(&layout, items, groups, out);
 }
 
-template <typename T, int Values>
-gs_status queue_pack(const moment_packing *packing, gs_stream stream) {
-    partition p;
-    int64_t longest = 0;
-    for (int s = 0; s < packing->segments; s++)
-        if (packing->count[s] > longest) longest = packing->count[s];
-    GS_TRY(place_in_workspace(packing->workspace, longest, packing->segments, &p));
-    const unsigned columns = unsigned(packing->segments);
-    records_of_segments<T, Values> records = {};
-    records.records = static_cast<const T *>(packing->records);
-    records.packed = static_cast<T *>(packing->packed);
-    records.groups = packing->segments;
-    for (int s = 0; s < packing->segments; s++)
-        records.begin[s] = packing->begin[s], records.count[s] = packing->count[s];
-    GS_TRY(count_items(p, columns, records, packing->packed_begin, stream));
-    return put_items(p, columns, records, stream);
-}
-
-template <typename T, int Values>
-gs_status queue_add_packed(const uint32_t *index, const void *packed, int64_t count, void *to,
-                           gs_stream stream) {
-    return GS_STATUS(launch_for(stream, count * Values, block, add_packed_kernel<T, Values>, index,
-                                static_cast<const T *>(packed), count * Values, static_cast<T *>(to)));
+// call(T, Values): the type of a record's values, and how many of them travel.
+template <typename Call>
+gs_status with_records(bool fixed, bool whole, const Call &call) {
+    constexpr std::integral_constant<int, GS_SPLAT_GRAD_SUMS> sums = {};
+    constexpr std::integral_constant<int, GS_SPLAT_GRAD_STRIDE> all = {};
+    if (fixed) return whole ? call(0ll, all) : call(0ll, sums);
+    return whole ? call(0.0f, all) : call(0.0f, sums);
 }
 
 } // namespace
 
-gs_status parts_partition_bytes(int64_t items, int32_t groups, size_t *bytes) {
-    partition unplaced;
-    block_layout layout = {nullptr, 0};
-    GS_TRY(place_partition(&layout, items, groups, &unplaced));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
-gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream) {
+gs_status parts_count(const gs_view *view, const tile_partition *of, int64_t *begin) {
     partition p;
-    GS_TRY(place_in_workspace(entries->workspace, view->gaussians.count, entries->count, &p));
-    return count_items(p, unsigned(view_count(view)), items_of(view, entries), entries->begin, stream);
+    GS_TRY(place_in_context(__func__, view->gaussians.count, of->count, &p));
+    return count_items(p, unsigned(view_count(view)), items_of(view, of, nullptr, nullptr, 0), begin);
 }
 
-gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream) {
+gs_status parts_gather(const gs_view *view, const tile_partition *of, uint32_t *index, gs_splat *splats,
+                       int64_t room) {
     partition p;
-    GS_TRY(place_in_workspace(entries->workspace, view->gaussians.count, entries->count, &p));
-    return put_items(p, unsigned(view_count(view)), items_of(view, entries), stream);
+    GS_TRY(place_in_context(__func__, view->gaussians.count, of->count, &p));
+    return put_items(p, unsigned(view_count(view)), items_of(view, of, index, splats, room));
 }
 
-gs_status parts_pack(const moment_packing *packing, gs_stream stream) {
-    if (packing->whole)
-        return packing->fixed ? queue_pack<long long, GS_SPLAT_GRAD_STRIDE>(packing, stream)
-                              : queue_pack<float, GS_SPLAT_GRAD_STRIDE>(packing, stream);
-    return packing->fixed ? queue_pack<long long, GS_SPLAT_GRAD_SUMS>(packing, stream)
-                          : queue_pack<float, GS_SPLAT_GRAD_SUMS>(packing, stream);
+gs_status parts_pack(const void *records, bool fixed, bool whole, int32_t segments, const int64_t *begin,
+                     const int64_t *count, void *packed, int64_t *packed_begin) {
+    const char *const function = __func__;
+    return with_records(fixed, whole, [&](auto zero, auto values) {
+        using T = decltype(zero);
+        partition p;
+        int64_t longest = 0;
+        records_of_segments<T, values> items = {};
+        items.records = static_cast<const T *>(records), items.packed = static_cast<T *>(packed);
+        items.groups = segments;
+        for (int s = 0; s < segments; s++) {
+            items.begin[s] = begin[s], items.count[s] = count[s];
+            if (count[s] > longest) longest = count[s];
+        }
+        GS_TRY(place_in_context(function, longest, segments, &p));
+        GS_TRY(count_items(p, unsigned(segments), items, packed_begin));
+        return put_items(p, unsigned(segments), items);
+    });
 }
 
 gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t count, bool fixed, bool whole,
-                           void *to, gs_stream stream) {
-    if (whole)
-        return fixed ? queue_add_packed<long long, GS_SPLAT_GRAD_STRIDE>(index, packed, count, to, stream)
-                     : queue_add_packed<float, GS_SPLAT_GRAD_STRIDE>(index, packed, count, to, stream);
-    return fixed ? queue_add_packed<long long, GS_SPLAT_GRAD_SUMS>(index, packed, count, to, stream)
-                 : queue_add_packed<float, GS_SPLAT_GRAD_SUMS>(index, packed, count, to, stream);
+                           void *to) {
+    return with_records(fixed, whole, [&](auto zero, auto values) {
+        using T = decltype(zero);
+        return GS_STATUS(launch_for(nullptr, count * values, block, add_packed_kernel<T, values>, index,
+                                    static_cast<const T *>(packed), count * values, static_cast<T *>(to)));
+    });
 }
 
-gs_status parts_row_isects(const gs_view *view, int64_t *pairs, gs_stream stream) {
-    return GS_STATUS(launch_for(stream, view->ranges.tiles_y, block, row_isects_kernel,
+gs_status parts_row_isects(const gs_view *view, int64_t *pairs) {
+    return GS_STATUS(launch_for(nullptr, view->ranges.tiles_y, block, row_isects_kernel,
                                 view->ranges.tile_begin, view->ranges.tiles_x, view->ranges.tiles_y, pairs));
 }
 
-gs_status parts_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream) {
+gs_status parts_largest(const gs_view *view, gs_largest_values *largest) {
     const int64_t count = view->gaussians.count;
     const unsigned views = unsigned(view_count(view)), blocks = blocks_for(count, block);
-    GS_CUDA(cudaMemsetAsync(largest, 0, views * sizeof *largest, stream));
-    return GS_STATUS(launch(stream, dim3(blocks < largest_blocks ? blocks : largest_blocks, views), block,
+    GS_CUDA(cudaMemsetAsync(largest, 0, views * sizeof *largest, nullptr));
+    return GS_STATUS(launch(nullptr, dim3(blocks < largest_blocks ? blocks : largest_blocks, views), block,
                             largest_kernel, view->splats, count, largest));
 }
 
-gs_status parts_row_sums(const gs_view *view, gs_rows rows, const float *gradient, double *sums,
-                         gs_stream stream) {
-    return GS_STATUS(launch(stream, dim3(unsigned(rows.end - rows.begin), GS_CHANNELS), block,
+gs_status parts_row_sums(const gs_view *view, gs_rows rows, const float *gradient, double *sums) {
+    return GS_STATUS(launch(nullptr, dim3(unsigned(rows.end - rows.begin), GS_CHANNELS), block,
                             row_sums_kernel, gradient, view->camera.width, view->camera.height, rows.begin,
                             sums));
 }
 
-gs_status parts_bound(const gs_view *view, const double *sums, gs_largest_values *largest, gs_stream stream) {
-    return GS_STATUS(launch(stream, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view), largest));
+gs_status parts_bound(const gs_view *view, const double *sums, gs_largest_values *largest) {
+    return GS_STATUS(launch(nullptr, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view), largest));
 }
 
 gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
-                           fixed_units *units, gs_stream stream) {
+                           fixed_units *units) {
     const int64_t count = view->gaussians.count;
     fixed::sums_memory memory;
     GS_TRY(
         fixed::sums_of(__func__, count, GS_CHANNELS, nullptr, &memory)); // the integers of gs_render_backward
     *sums = reinterpret_cast<const int64_t *>(memory.sums);
     if (view->ranges.isects == 0) { // nothing was drawn, so nothing was written
-        GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_splat_grad) * 2, stream));
-        return GS_STATUS(cudaMemsetAsync(units, 0, sizeof *units, stream));
+        GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_splat_grad) * 2, nullptr));
+        return GS_STATUS(cudaMemsetAsync(units, 0, sizeof *units, nullptr));
     }
     return GS_STATUS(
-        launch(stream, 1, 32, units_kernel, memory.head, fixed::summed_moments(*gradient), units));
+        launch(nullptr, 1, 32, units_kernel, memory.head, fixed::summed_moments(*gradient), units));
 }
 
 gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t count, int32_t views,
-                          gs_splat_grad *splat_grad, gs_stream stream) {
+                          gs_splat_grad *splat_grad) {
     const int64_t values = count * GS_SPLAT_GRAD_STRIDE;
-    return GS_STATUS(launch(stream, dim3(blocks_for(values, block), unsigned(views)), block, from_sums_kernel,
-                            reinterpret_cast<const long long *>(sums), units, values,
+    return GS_STATUS(launch(nullptr, dim3(blocks_for(values, block), unsigned(views)), block,
+                            from_sums_kernel, reinterpret_cast<const long long *>(sums), units, values,
                             reinterpret_cast<float *>(splat_grad)));
 }

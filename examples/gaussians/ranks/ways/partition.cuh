@@ -74,22 +74,21 @@ static __global__ void __launch_bounds__(partition_block)
 
 // group_begin: [groups + 1]: group g has places group_begin[g] .. group_begin[g + 1] - 1.
 template <typename Items>
-gs_status count_items(const partition &p, unsigned columns, const Items &items, int64_t *group_begin,
-                      gs_stream stream) {
+gs_status count_items(const partition &p, unsigned columns, const Items &items, int64_t *group_begin) {
     const int64_t counters = int64_t(p.groups) * p.blocks + 1;
-    GS_CUDA(cudaMemsetAsync(p.begin + counters - 1, 0, sizeof(int64_t), stream));
+    GS_CUDA(cudaMemsetAsync(p.begin + counters - 1, 0, sizeof(int64_t), nullptr));
     GS_CUDA(
-        launch(stream, dim3(p.blocks, columns), partition_block, count_items_kernel<Items>, items, p.begin));
-    GS_CUDA(scan_exclusive(p.begin, p.begin, counters, p.scan, p.scan_bytes, stream));
+        launch(nullptr, dim3(p.blocks, columns), partition_block, count_items_kernel<Items>, items, p.begin));
+    GS_CUDA(scan_exclusive(p.begin, p.begin, counters, p.scan, p.scan_bytes, nullptr));
     return GS_STATUS(
-        launch(stream, 1, partition_block, group_begin_kernel, p.begin, p.groups, p.blocks, group_begin));
+        launch(nullptr, 1, partition_block, group_begin_kernel, p.begin, p.groups, p.blocks, group_begin));
 }
 
 // After count_items.
 template <typename Items>
-gs_status put_items(const partition &p, unsigned columns, const Items &items, gs_stream stream) {
+gs_status put_items(const partition &p, unsigned columns, const Items &items) {
     return GS_STATUS(
-        launch(stream, dim3(p.blocks, columns), partition_block, put_items_kernel<Items>, items, p.begin));
+        launch(nullptr, dim3(p.blocks, columns), partition_block, put_items_kernel<Items>, items, p.begin));
 }
 
 } // namespace gs

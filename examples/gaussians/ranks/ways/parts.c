@@ -3,6 +3,7 @@
 // again. What ranks bring each other in a step: splats, pixels, moments. A rank brings itself the same as others.
 #include "parts.h"
 #include "device.h"
+#include "files/growing.h"
 #include "frame.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,39 +34,28 @@ void parts_close(void *kept) {
     parts *const s = kept;
     device_buffer *const first = (device_buffer *)&s->buffers; // the struct has nothing else
     for (size_t k = 0; k < sizeof s->buffers / sizeof *first; k++) device_buffer_close(&first[k]);
-    device_buffer_close(&s->sent.own);
-    for (int k = 0; k <= MOST_CUT; k++) {
-        rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->splat_grad.own, &r->d_color, &r->lengths};
-        for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
-        gs_view_free(&(gs_view){.memory = r->memory}, NULL);
-    }
-    for (int j = 0; j < MOST_OWN; j++) {
-        device_buffer_close(&s->own[j].splats.own);
-        device_buffer_close(&s->own[j].packed_apart);
-        device_buffer_close(&s->own[j].packing);
-        device_buffer_close(&s->returned[j].memory);
-        cudaEventDestroy(s->own[j].received);
-    }
+    for (int k = 0; k < PLACES; k++) gs_view_free(&(gs_view){.memory = s->lists[k]}, NULL);
+    for (int j = 0; j < MOST_OWN; j++) cudaEventDestroy(s->own[j].received);
     cudaEventDestroy(s->queued);
     cudaEventDestroy(s->arrived);
     cudaStreamDestroy(s->travel);
     cudaStreamDestroy(s->watch);
-    row_costs_close(&s->costs);
+    for (size_t k = 0; k < s->costs_room; k++) free(s->costs[k].of);
+    free(s->costs);
     free(s);
 }
 
 // ---- memory and streams
 
-// The collectives wait for the caller's stream.
+// The collectives wait for the default stream.
 static void begin_travel(parts *s) {
-    DEVICE_CHECK(cudaEventRecord(s->queued, s->stream));
+    DEVICE_CHECK(cudaEventRecord(s->queued, NULL));
     DEVICE_CHECK(cudaStreamWaitEvent(s->travel, s->queued, 0));
 }
 
-// The caller's stream waits for them.
+// The default stream waits for them.
 static void await_event(parts *s, cudaEvent_t event) {
-    DEVICE_CHECK(cudaStreamWaitEvent(s->stream, event, 0));
+    DEVICE_CHECK(cudaStreamWaitEvent(NULL, event, 0));
     DEVICE_CHECK(cudaStreamWaitEvent(s->watch, event, 0));
 }
 
@@ -84,18 +74,19 @@ static bool reduce_in_travel(parts *s, const ranks_reduction *reduction) {
 // device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
 static void *reserve(parts *s, device_buffer *buffer, size_t bytes) {
     const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
-    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
+    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, NULL))) return NULL;
     return device_buffer_reserve(buffer, bytes);
 }
 
-static void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes) {
+static void *reserve_for_step(parts *s, int which, size_t bytes) {
+    step_buffer *const buffer = &s->step[which];
     if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
     const size_t used = (bytes + 255) / 256 * 256;
     if (s->scratch && used <= s->scratch_bytes) {
         buffer->memory = s->scratch;
         s->scratch += used, s->scratch_bytes -= used;
     } else {
-        buffer->memory = reserve(s, &buffer->own, bytes);
+        buffer->memory = reserve(s, &s->buffers.step[which], bytes);
     }
     buffer->bytes = bytes;
     return buffer->memory;
@@ -109,9 +100,7 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
     const bool any = result->sh && bytes > skipped;
     s->scratch = any ? (char *)result->sh + skipped : NULL;
     s->scratch_bytes = any ? bytes - skipped : 0;
-    s->sent.memory = NULL;
-    for (int k = 0; k <= MOST_CUT; k++) s->renderings[k].splat_grad.memory = NULL;
-    for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
+    memset(s->step, 0, sizeof s->step);
 }
 
 // Queues numbers of all ranks, to be read after ranks_wait(s->travel).
@@ -121,10 +110,104 @@ static bool gather_numbers(parts *s, const int64_t *own, int values) {
     return s->told != NULL;
 }
 
-// ---- which rank renders what
+// ---- which rank renders what: rows of tiles of nearly equal cost. What a row costs is known from the last time that its
+// picture was rendered: the entries of its lists, and a constant for each tile. As long as a batch has a picture that has not
+// been rendered, all rows cost the same
+
+enum { TILE_COST = 32 }; // entries that an empty tile takes as long as, about
 
 int32_t tile_rows(const parts *s) {
-    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+    return (s->batch->of->camera[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+// [views][rows] for divide_tiles; NULL: unknown.
+static const int64_t *costs_of_rows(parts *s) {
+    const int32_t rows = tile_rows(s);
+    for (int32_t v = 0; v < s->batch->of->count; v++) {
+        const size_t k = s->batch->pictures ? s->batch->pictures[v] : SIZE_MAX;
+        if (k >= s->costs_room || s->costs[k].rows != rows) return NULL;
+        memcpy(s->asked + v * rows, s->costs[k].of, (size_t)rows * sizeof *s->asked);
+    }
+    return s->asked;
+}
+
+// pairs: [rows of tiles]
+static void learn_costs(parts *s, size_t picture, gs_rows part, const int64_t *pairs) {
+    const int32_t rows = tile_rows(s), tiles = (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+    const size_t room = s->costs_room;
+    if (!make_room(&s->costs, &s->costs_room, picture + 1, sizeof *s->costs))
+        device_give_up("no memory for what %zu pictures cost", picture); // all ranks must know the same
+    memset(s->costs + room, 0, (s->costs_room - room) * sizeof *s->costs);
+    picture_costs *const costs = &s->costs[picture];
+    if (costs->rows != rows) {
+        free(costs->of);
+        costs->of = malloc((size_t)rows * sizeof *costs->of);
+        if (!costs->of) device_give_up("no memory for what %d rows cost", rows);
+        costs->rows = rows;
+        for (int32_t row = 0; row < rows; row++)
+            costs->of[row] = 1; // until the other parts of the view are told
+    }
+    for (int32_t row = part.begin; row < part.end; row++)
+        costs->of[row] = pairs[row] + (int64_t)TILE_COST * tiles;
+}
+
+enum { TOLERANCE = 10 }; // a cut may miss its place by 1 / TOLERANCE of a share, for the end of a view
+
+// The line of rows: all views, one after another.
+typedef struct row_line {
+    int64_t length, rows; // of all views, of one
+    const int64_t *costs; // NULL: 1 each
+} row_line;
+
+static int64_t cost_of(const row_line *line, int64_t row) {
+    return line->costs ? line->costs[row] : 1;
+}
+
+static int64_t distance(int64_t a, int64_t b) {
+    return a < b ? b - a : a - b;
+}
+
+// From row `at`, before which rows cost *before, to the row where the rank's share ends: as near to the cost `wanted`
+// as rows allow, or at the end of a view if that is near enough: a view that is not cut needs one list and no
+// exchange of pixels.
+static int64_t cut_near(const row_line *line, int64_t at, int64_t *before, int64_t wanted,
+                        int64_t tolerance) {
+    int64_t best = at, best_cost = *before, view_end = -1, view_cost = 0, cost = *before;
+    for (int64_t row = at;; row++) {
+        if (distance(cost, wanted) < distance(best_cost, wanted)) best = row, best_cost = cost;
+        if (row % line->rows == 0 && distance(cost, wanted) <= tolerance &&
+            (view_end < 0 || distance(cost, wanted) < distance(view_cost, wanted)))
+            view_end = row, view_cost = cost;
+        if (row == line->length || cost > wanted + tolerance) break;
+        cost += cost_of(line, row);
+    }
+    *before = view_end >= 0 ? view_cost : best_cost;
+    return view_end >= 0 ? view_end : best;
+}
+
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
+                  tile_partition *out) {
+    const row_line line = {(int64_t)views * rows, rows, costs};
+    int64_t all = 0, at = 0, before = 0;
+    int32_t count = 0;
+    for (int64_t row = 0; row < line.length; row++) all += cost_of(&line, row);
+    *out = (tile_partition){.most = 0};
+    for (int32_t r = 0; r < ranks_number; r++) {
+        const bool last = r + 1 == ranks_number;
+        const int64_t end =
+            last ? line.length
+                 : cut_near(&line, at, &before, all * (r + 1) / ranks_number, all / ranks_number / TOLERANCE);
+        out->begin[r] = count;
+        while (at < end) {
+            const int64_t view = at / rows, view_end = (view + 1) * rows,
+                          until = end < view_end ? end : view_end;
+            out->parts[count++] =
+                (image_part){(int32_t)view, {(int32_t)(at - view * rows), (int32_t)(until - view * rows)}};
+            at = until;
+        }
+        if (count - out->begin[r] > out->most) out->most = count - out->begin[r];
+    }
+    out->begin[ranks_number] = out->count = count;
 }
 
 // Part p has all rows of its view.
@@ -143,17 +226,16 @@ static int part_at(const parts *s, int rank, int k) {
 }
 
 static void plan(parts *s) {
-    const int own = s->rank;
-    const int64_t *const costs = row_costs_of(&s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
-    divide_tiles(s->count, s->batch->views, tile_rows(s), costs, &s->out);
+    const int own = s->rank, views = s->batch->of->count;
+    divide_tiles(s->count, views, tile_rows(s), costs_of_rows(s), &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
-    s->any_cut = s->out.begin[s->count] != s->batch->views;
+    s->any_cut = s->out.count != views;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
-        part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
+        part->place = part->whole ? MOST_CUT : k; // at most the first two are not whole
     }
 }
 
@@ -168,44 +250,35 @@ static int64_t entries_of(const parts *s, int rank, int p) {
 }
 
 static bool gather_entries(parts *s) {
-    part_entries *const e = &s->entries;
-    e->room = s->entries_room;
-    e->index = reserve(s, &s->buffers.index, (size_t)e->room * sizeof *e->index);
-    e->splats = reserve_for_step(s, &s->sent, (size_t)e->room * sizeof *e->splats);
-    if (!e->index || !e->splats) return false;
-    GS_CHECK(parts_gather(&s->home, e, s->stream));
+    const size_t room = (size_t)s->entries_room;
+    uint32_t *const index = reserve(s, &s->buffers.index, room * sizeof *index);
+    gs_splat *const splats = reserve_for_step(s, SENT, room * sizeof *splats);
+    if (!index || !splats) return false;
+    GS_CHECK(parts_gather(&s->home, &s->out, index, splats, s->entries_room));
     return true;
 }
 
 // This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
 static bool project_home(parts *s) {
     const part_batch *const batch = s->batch;
-    const size_t splats = (size_t)batch->views * (size_t)batch->gaussians.count,
-                 begin_bytes = ((MOST_PARTS + 1) * sizeof(int64_t) + 255) / 256 * 256;
-    gs_view *const home = &s->home;
-    part_entries *const e = &s->entries;
-    size_t bytes;
-    *home = (gs_view){.gaussians = batch->gaussians,
-                      .camera = batch->cameras[0],
-                      .sh_degree_used = batch->sh_degree_used,
-                      .views = {s->only_images ? 0 : batch->views, batch->cameras},
-                      .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
+    const step_views *const of = batch->of;
+    const size_t splats = (size_t)of->count * (size_t)batch->gaussians.count;
+    s->home = (gs_view){.gaussians = batch->gaussians,
+                        .camera = of->camera[0],
+                        .sh_degree_used = of->sh_degree,
+                        .views = {s->only_images ? 0 : of->count, of->camera},
+                        .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
+    int64_t *const begin = reserve(s, &s->buffers.begin, (MOST_PARTS + 1) * sizeof *begin);
     device_begin_stage("project");
-    if (!home->splats) return false;
-    GS_CHECK(gs_project(home, NULL));
-    *e = (part_entries){.count = s->out.begin[s->count]};
-    memcpy(e->parts, s->out.parts, sizeof e->parts);
-    GS_CHECK(parts_partition_bytes(batch->gaussians.count, e->count, &bytes));
-    char *const memory = reserve(s, &s->buffers.selection, begin_bytes + bytes);
-    if (!memory) return false;
-    e->begin = (int64_t *)memory, e->workspace = memory + begin_bytes;
-    GS_CHECK(parts_count(home, e, s->stream));
-    return gather_numbers(s, e->begin, e->count + 1) && gather_entries(s);
+    if (!s->home.splats || !begin) return false;
+    GS_CHECK(gs_project(&s->home, NULL));
+    GS_CHECK(parts_count(&s->home, &s->out, begin));
+    return gather_numbers(s, begin, s->out.count + 1) && gather_entries(s);
 }
 
 // Reads what gather_numbers has brought: how many splats come from where.
 static bool take_sizes(parts *s) {
-    const int count = s->count, values = s->entries.count + 1;
+    const int count = s->count, values = s->out.count + 1;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++)
         memcpy(s->begin[r], s->told + (size_t)r * (size_t)values, (size_t)values * sizeof(int64_t));
@@ -223,7 +296,7 @@ static bool take_sizes(parts *s) {
                 "a rank's part of the views has %lld splats; %d is too many: take a smaller --batch",
                 (long long)all, INT32_MAX);
         part->view.gaussians.count = all;
-        if (!reserve_for_step(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
+        if (!reserve_for_step(s, PART_SPLATS + j, (size_t)all * sizeof(gs_splat))) return false;
     }
     return true;
 }
@@ -232,7 +305,7 @@ static bool send_splats(parts *s) {
     const int64_t bytes = sizeof(gs_splat);
     const int own = s->rank;
     if (!take_sizes(s)) return false;
-    const int64_t all = s->begin[own][s->entries.count];
+    const int64_t all = s->begin[own][s->out.count];
     if (all > s->entries_room) { // what was gathered is incomplete
         s->entries_room = all + all / 8;
         if (!gather_entries(s)) return false;
@@ -240,7 +313,8 @@ static bool send_splats(parts *s) {
     begin_travel(s);
     for (int k = 0; k < s->out.most; k++) { // the k-th parts of all ranks
         own_part *const part = k < s->own_count ? &s->own[k] : NULL;
-        ranks_exchange exchange = {.send = s->entries.splats, .receive = part ? part->splats.memory : NULL};
+        ranks_exchange exchange = {.send = s->step[SENT].memory,
+                                   .receive = part ? s->step[PART_SPLATS + k].memory : NULL};
         for (int r = 0; r < s->count; r++) {
             const int p = part_at(s, r, k);
             if (p >= 0)
@@ -304,7 +378,7 @@ static void copy_rows(parts *s, float *image, int32_t row, int32_t rows, char *p
         float *const at = image + c * plane + row * width;
         char *const place = packed + c * bytes;
         DEVICE_CHECK(cudaMemcpyAsync(packs ? (void *)place : at, packs ? (const void *)at : place,
-                                     (size_t)bytes, cudaMemcpyDeviceToDevice, s->stream));
+                                     (size_t)bytes, cudaMemcpyDeviceToDevice, NULL));
     }
 }
 
@@ -335,33 +409,35 @@ static bool exchange_pixels(parts *s) {
 
 // ---- a part of an image, from its splats to their moments
 
-static void bin_and_render(own_part *part) {
+static void bin_and_render(parts *s, own_part *part) {
     device_begin_stage("bin");
     GS_CHECK(gs_bin(&part->view, NULL));
-    part->in->memory = part->view.memory;
+    s->lists[part->place] = part->view.memory;
     device_begin_stage("render");
     GS_CHECK(gs_render(&part->view, NULL));
 }
 
-// Lists and image. The number of pairs is not known yet: settle_lists.
-static bool queue_forward(parts *s, own_part *part) {
+// Lists and image of the k-th part. The number of pairs is not known yet: settle_lists.
+static bool queue_forward(parts *s, int k) {
+    own_part *const part = &s->own[k];
     gs_view *const view = &part->view;
-    const gs_camera *const camera = &s->batch->cameras[part->part.view];
+    const gs_camera *const camera = &s->batch->of->camera[part->part.view];
     const size_t pixels = (size_t)camera->width * (size_t)camera->height;
-    float *const image = reserve(s, &part->in->image, (GS_CHANNELS + 2) * pixels * sizeof(float));
+    float *const image =
+        reserve(s, &s->buffers.image[part->place], (GS_CHANNELS + 2) * pixels * sizeof(float));
     if (!image) return false;
     *view = (gs_view){.gaussians = {.count = view->gaussians.count},
                       .camera = *camera,
                       .rows = part->part.rows,
-                      .memory = part->in->memory,
-                      .ranges = part->in->division,
-                      .splats = part->splats.memory,
+                      .memory = s->lists[part->place],
+                      .ranges = s->division[part->place],
+                      .splats = s->step[PART_SPLATS + k].memory,
                       .image = {.color = image,
                                 .transmittance = image + GS_CHANNELS * pixels,
                                 .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)}};
-    memcpy(view->background, s->batch->background, sizeof view->background);
+    memcpy(view->background, s->batch->of->background, sizeof view->background);
     await_event(s, part->received);
-    bin_and_render(part);
+    bin_and_render(s, part);
     return true;
 }
 
@@ -371,29 +447,29 @@ static bool settle_lists(parts *s, own_part *part) {
     for (;;) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
         status = gs_settle(&part->view, NULL);
-        part->in->memory = part->view.memory;
+        s->lists[part->place] = part->view.memory;
         if (status != GS_ISECTS_DO_NOT_FIT) break;
-        bin_and_render(part);
+        bin_and_render(s, part);
     }
     GS_CHECK(status);
-    part->in->division = part->view.ranges;
+    s->division[part->place] = part->view.ranges;
     return true;
 }
 
 // With DISTWAR_FIXED: gs_bin has divided the work of a view's rows by their lists. Another number of ranks would round
 // sums otherwise, so all ranks of the view choose by the lists of the whole.
 static bool divide_as_whole(parts *s) {
-    const int values = 2 * s->batch->views; // of each view: pairs and the longest list, of its rows here
+    const int values = 2 * s->batch->of->count; // of each view: pairs and the longest list, of its rows here
     int64_t own[2 * GS_MAX_VIEWS] = {0}, all[RANKS_MAX * 2 * GS_MAX_VIEWS];
     list_lengths known[MOST_CUT];
     for (int k = 0; is_cut(s, k); k++) {
-        list_lengths *const lengths = reserve(s, &s->own[k].in->lengths, sizeof *lengths);
+        list_lengths *const lengths = reserve(s, &s->buffers.lengths[k], sizeof *lengths);
         if (!lengths) return false;
-        GS_CHECK(libgs_list_lengths(&s->own[k].view, lengths, s->stream));
+        GS_CHECK(libgs_list_lengths(&s->own[k].view, lengths, NULL));
     }
-    if (!ranks_wait(s->group, s->stream)) return false;
+    if (!ranks_wait(s->group, NULL)) return false;
     for (int k = 0; is_cut(s, k); k++) {
-        device_download(&known[k], s->own[k].in->lengths.memory, sizeof *known);
+        device_download(&known[k], s->buffers.lengths[k].memory, sizeof *known);
         int64_t *const of_view = own + 2 * s->own[k].part.view;
         of_view[0] = known[k].isects, of_view[1] = known[k].longest;
     }
@@ -414,28 +490,16 @@ static double *row_sums_of(const parts *s, int32_t view) {
     return (double *)s->buffers.row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
 }
 
-// d_color: NULL where images are all that is wanted.
-static bool call_loss(const parts *s, const own_part *part, float *d_color) {
-    const part_image image = {.view = part->part.view,
-                              .width = part->view.camera.width,
-                              .height = part->view.camera.height,
-                              .rows = part->part.rows,
-                              .color = part->view.image.color,
-                              .d_color = d_color};
-    return s->batch->loss(s->group, s->batch->context, &image, s->stream);
-}
-
 static bool queue_loss(parts *s, own_part *part) {
     const gs_camera *const camera = &part->view.camera;
     const size_t pixels = (size_t)camera->width * (size_t)camera->height;
-    float *const d_color = reserve(s, &part->in->d_color, GS_CHANNELS * pixels * sizeof(float));
+    float *const d_color = reserve(s, &s->buffers.d_color[part->place], GS_CHANNELS * pixels * sizeof(float));
     if (!d_color) return false;
     part->gradient = (gs_gradient){.color = d_color, .abs_mean2d = s->absolute}; // not written here
     device_begin_stage("loss");
-    if (!call_loss(s, part, d_color)) return false;
+    if (!s->batch->loss(s, part, d_color)) return false;
     if (s->fixed)
-        GS_CHECK(parts_row_sums(&part->view, part->part.rows, d_color, row_sums_of(s, part->part.view),
-                                s->stream));
+        GS_CHECK(parts_row_sums(&part->view, part->part.rows, d_color, row_sums_of(s, part->part.view)));
     return true;
 }
 
@@ -445,17 +509,16 @@ static bool queue_backward(parts *s, own_part *part) {
     gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
     gradient->splat_grad =
-        reserve_for_step(s, &part->in->splat_grad, (size_t)view->gaussians.count * sizeof(gs_splat_grad));
+        reserve_for_step(s, SPLAT_GRADS + part->place, (size_t)view->gaussians.count * sizeof(gs_splat_grad));
     if (!gradient->splat_grad) return false;
     if (s->fixed) {
         struct gs_largest_values *const largest = (struct gs_largest_values *)s->buffers.largest.memory + v;
-        GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
+        GS_CHECK(parts_bound(view, row_sums_of(s, v), largest));
         gradient->largest = largest;
     }
     GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, NULL));
     if (s->fixed)
-        GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v,
-                                  s->stream));
+        GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v));
     return true;
 }
 
@@ -478,30 +541,18 @@ static bool pack_moments(parts *s, int k) {
     int64_t *const told = reserve(s, &s->buffers.numbers, bytes);
     if (!told) return false;
     if (k >= s->own_count) {
-        DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, s->stream));
+        DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, NULL));
         return gather_numbers(s, told, numbers);
     }
     own_part *const part = &s->own[k];
-    const int64_t splats = part->view.gaussians.count;
-    size_t workspace;
-    GS_CHECK(parts_partition_bytes(splats, s->count, &workspace));
+    const size_t room = (size_t)(part->view.gaussians.count * packed_bytes(s));
     // Nine floats and a place fit where the splats were. Others need more.
-    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat)
-                       ? reserve(s, &part->packed_apart, (size_t)(splats * packed_bytes(s)))
-                       : part->splats.memory;
-    const moment_packing packing = {.fixed = s->fixed,
-                                    .whole = s->absolute != NULL,
-                                    .segments = s->count,
-                                    .begin = part->at,
-                                    .count = part->from,
-                                    .records =
-                                        s->fixed ? (const void *)part->sums : part->gradient.splat_grad,
-                                    .packed = part->packed,
-                                    .packed_begin = told,
-                                    .workspace = reserve(s, &part->packing, workspace)};
-    if (!packing.workspace || !packing.packed) return false;
-    GS_CHECK(parts_pack(&packing, s->stream));
-    GS_CHECK(parts_row_isects(&part->view, told + s->count + 1, s->stream));
+    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat) ? reserve(s, &s->buffers.packed[k], room)
+                                                               : s->step[PART_SPLATS + k].memory;
+    if (!part->packed) return false;
+    GS_CHECK(parts_pack(s->fixed ? (const void *)part->sums : part->gradient.splat_grad, s->fixed,
+                        s->absolute != NULL, s->count, part->at, part->from, part->packed, told));
+    GS_CHECK(parts_row_isects(&part->view, told + s->count + 1));
     return gather_numbers(s, told, numbers);
 }
 
@@ -509,29 +560,27 @@ static bool pack_moments(parts *s, int k) {
 static bool send_moments(parts *s, int k) {
     const int count = s->count, own = s->rank, numbers = told_numbers(s);
     const int64_t bytes = packed_bytes(s);
-    returned_moments *const returned = &s->returned[k];
     ranks_exchange exchange = {.send = k < s->own_count ? s->own[k].packed : NULL};
     int64_t all = 0;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++) {
         const int64_t *const mine = s->told + own * numbers, *const theirs = s->told + r * numbers;
         exchange.to[r] = (ranks_bytes){mine[r] * bytes, (mine[r + 1] - mine[r]) * bytes};
-        returned->at[r] = all, returned->count[r] = theirs[own + 1] - theirs[own];
-        exchange.from[r] = (ranks_bytes){all * bytes, returned->count[r] * bytes};
-        all += returned->count[r];
+        exchange.from[r] = (ranks_bytes){all, (theirs[own + 1] - theirs[own]) * bytes};
+        all += exchange.from[r].count;
         const int p = part_at(s, r, k);
-        if (p >= 0 && s->batch->pictures) // the cost of its rows
-            row_costs_learn(&s->costs, s->batch->pictures[s->out.parts[p].view], s->out.parts[p].rows,
-                            theirs + count + 1, tile_rows(s),
-                            (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE);
+        if (p >= 0 && s->batch->pictures)
+            learn_costs(s, s->batch->pictures[s->out.parts[p].view], s->out.parts[p].rows,
+                        theirs + count + 1);
     }
-    exchange.receive = reserve(s, &returned->memory, (size_t)(all * bytes));
+    memcpy(s->returned[k], exchange.from, sizeof exchange.from);
+    exchange.receive = reserve(s, &s->buffers.returned[k], (size_t)all);
     return exchange.receive && ranks_all_to_all(s->group, &exchange, s->travel);
 }
 
 // Adds what has come home, and makes moments of integers.
 static bool gather_moments(parts *s) {
-    const int32_t views = s->batch->views;
+    const int32_t views = s->batch->of->count;
     const ranks_reduction units = {s->buffers.units.memory,
                                    views * (int64_t)(sizeof(fixed_units) / sizeof(float)), RANKS_FLOAT,
                                    RANKS_MAX_OF};
@@ -541,17 +590,17 @@ static bool gather_moments(parts *s) {
     await_travel(s);
     for (int k = 0; k < s->out.most; k++)
         for (int r = 0; r < s->count; r++) {
-            const returned_moments *const returned = &s->returned[k];
-            const char *const packed =
-                (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s);
+            const ranks_bytes at = s->returned[k][r];
+            const char *const packed = (const char *)s->buffers.returned[k].memory + at.begin;
             const int p = part_at(s, r, k);
             if (p >= 0)
-                GS_CHECK(parts_add_packed(s->entries.index + s->begin[s->rank][p], packed, returned->count[r],
-                                          s->fixed, s->absolute != NULL, sums, s->stream));
+                GS_CHECK(parts_add_packed((const uint32_t *)s->buffers.index.memory + s->begin[s->rank][p],
+                                          packed, at.count / packed_bytes(s), s->fixed, s->absolute != NULL,
+                                          sums));
         }
     if (s->fixed)
         GS_CHECK(parts_from_sums(s->buffers.sums.memory, s->buffers.units.memory, s->batch->gaussians.count,
-                                 views, s->buffers.splat_grad.memory, s->stream));
+                                 views, s->buffers.splat_grad.memory));
     return true;
 }
 
@@ -559,13 +608,13 @@ static bool gather_moments(parts *s) {
 
 static bool reserve_zeros(parts *s, device_buffer *buffer, size_t bytes) {
     if (!reserve(s, buffer, bytes)) return false;
-    DEVICE_CHECK(cudaMemsetAsync(buffer->memory, 0, bytes, s->stream));
+    DEVICE_CHECK(cudaMemsetAsync(buffer->memory, 0, bytes, NULL));
     return true;
 }
 
 // Memory for sums over parts; the largest colours and depths of all splats, for the scales of integer sums.
 static bool begin_sums(parts *s) {
-    const size_t views = (size_t)s->batch->views, splats = views * (size_t)s->batch->gaussians.count;
+    const size_t views = (size_t)s->batch->of->count, splats = views * (size_t)s->batch->gaussians.count;
     if (!s->fixed) return reserve_zeros(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad));
     struct gs_largest_values *const largest = reserve(s, &s->buffers.largest, views * sizeof *largest);
     if (!largest || !reserve(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad)) ||
@@ -573,21 +622,15 @@ static bool begin_sums(parts *s) {
         !reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) ||
         !reserve_zeros(s, &s->buffers.row_sums, views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double)))
         return false;
-    GS_CHECK(parts_largest(&s->home, largest, s->stream));
+    GS_CHECK(parts_largest(&s->home, largest));
     return reduce_in_travel(s,
                             &(ranks_reduction){largest, (int64_t)(views * (sizeof *largest / sizeof(float))),
                                                RANKS_FLOAT, RANKS_MAX_OF});
 }
 
-static bool forward(parts *s, own_part *part) {
-    return queue_forward(s, part) && settle_lists(s, part);
-}
-
 // Up to the images of the parts that are rows of views: their ranks bring each other the pixels next to theirs before the
 // loss. result: its memory is used until it is written; NULL: parts_render.
 static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *result) {
-    if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
-        return ranks_fail(s->group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
     s->batch = batch;
     s->fixed = batch->policy.strategy == DISTWAR_FIXED;
     s->only_images = !result;
@@ -595,7 +638,7 @@ static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *r
     begin_scratch(s, result ? result : &(gs_gaussians){0});
     if (!project_home(s) || !send_splats(s) || (result && !begin_sums(s))) return false;
     for (int k = 0; is_cut(s, k); k++)
-        if (!queue_forward(s, &s->own[k])) return false;
+        if (!queue_forward(s, k)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!settle_lists(s, &s->own[k])) return false;
     return !s->any_cut || exchange_pixels(s);
@@ -608,13 +651,13 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
         if (!queue_loss(s, &s->own[k])) return false;
     // Each row has a value on one rank and zeros on the others, so that the sums are exact.
     const ranks_reduction rows = {s->buffers.row_sums.memory,
-                                  batch->views * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
+                                  batch->of->count * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
                                   RANKS_SUM};
     if (s->fixed && s->any_cut && !(reduce_in_travel(s, &rows) && divide_as_whole(s))) return false;
     // The moments of one part travel while the next is rendered.
     for (int k = 0; k < s->out.most; k++) {
         own_part *const part = k < s->own_count ? &s->own[k] : NULL;
-        if ((part && part->whole && !(forward(s, part) && queue_loss(s, part))) ||
+        if ((part && part->whole && !(queue_forward(s, k) && settle_lists(s, part) && queue_loss(s, part))) ||
             (part && !queue_backward(s, part)) || (k > 0 && !send_moments(s, k - 1)) || !pack_moments(s, k))
             return false;
     }
@@ -630,7 +673,9 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
 bool parts_render(parts *s, const part_batch *batch) {
     if (!begin_batch(s, batch, NULL)) return false;
     for (int k = 0; k < s->own_count; k++) // one rank may render all rows
-        if ((s->own[k].whole && !forward(s, &s->own[k])) || !call_loss(s, &s->own[k], NULL)) return false;
+        if ((s->own[k].whole && !(queue_forward(s, k) && settle_lists(s, &s->own[k]))) ||
+            !batch->loss(s, &s->own[k], NULL))
+            return false;
     await_travel(s); // also for what others get
     return true;
 }

@@ -4,8 +4,7 @@
 // the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
 // any number of ranks: those of one GPU that takes view by view.
 //
-// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, tile_partition.c chooses who
-// renders what.
+// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
 // collectives of a batch are on the second, in one order on all ranks:
@@ -26,28 +25,19 @@
 C_LINKAGE_BEGIN
 
 typedef struct parts parts; // memory of a rank, which grows on demand; a program that has none left ends
-
-// Rows of a view's image, on the rank that renders them.
-typedef struct part_image {
-    int32_t view; // of the batch
-    int32_t width, height;
-    gs_rows rows;       // of tiles
-    const float *color; // [GS_CHANNELS][height][width]: the rows, and LOSS_HALO pixels above and below
-    float *d_color;     // to be written: d loss / d color of the rows, as libgs_loss_rows does
-} part_image;
+typedef struct own_part own_part; // rows of a view's image, on the rank that renders them
 
 typedef struct part_batch {
     gs_gaussians gaussians; // this rank's
-    int32_t sh_degree_used;
-    float background[GS_CHANNELS];
-    int32_t views;            // 1..GS_MAX_VIEWS, of one size and model
-    const gs_camera *cameras; // host; the same on all ranks
-    // Host, [views]: a number from 0 for each view of the scene. Its rows cost what they cost the last time, so that
-    // ranks have equal work; results do not depend on it. NULL: all rows cost the same.
-    const int32_t *pictures;
+    const step_views
+        *of; // count, cameras of one size and model, degree and background; the same on all ranks
+    // [of->count]: a number from 0 for each view of the scene. Its rows cost what they cost the last time, so that ranks
+    // have equal work; results do not depend on it. NULL: all rows cost the same.
+    const size_t *pictures;
     distwar_policy policy;
-    // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
-    bool (*loss)(ranks *group, void *context, const part_image *image, gs_stream stream);
+    // Queues the gradient of the loss by the part's rows of the image, or returns false after ranks_fail. The image has
+    // LOSS_HALO rows of pixels above and below them. d_color: to be written, as libgs_loss_rows does.
+    bool (*loss)(parts *s, const own_part *part, float *d_color);
     void *context;
 } part_batch;
 
@@ -62,93 +52,66 @@ void parts_close(void *s);
 bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d);
 // A collective of all ranks: the first half of parts_backward, of one view. The image has the bytes of one GPU: the kernel
 // that projects for several cameras rounds some values otherwise than that for one. The batch's `loss` is called with the
-// part's image, and d_color is NULL.
+// part, and d_color is NULL.
 bool parts_render(parts *s, const part_batch *batch);
-
-// ---- which rank renders what
-
-typedef struct tile_partition {
-    image_part parts[MOST_PARTS]; // rank after rank, and for each from the first view on
-    int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
-    int32_t most;                 // parts of a rank
-} tile_partition;
 
 // rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
 void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
                   tile_partition *out);
+int32_t tile_rows(const parts *s); // of an image of the batch
+
+// ---- the state of parts.c
 
 enum {
     MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
     MOST_CUT = 2,                // those that are not a whole view
-    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE
+    PLACES = MOST_CUT + 1,       // to render in: whole views are rendered one after another in the last
+    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE,
+    // Memory that is needed in a step until the backward projection, of what is sent, of each part and of each place.
+    SENT = 0,
+    PART_SPLATS = 1,
+    SPLAT_GRADS = PART_SPLATS + MOST_OWN,
+    STEP_BUFFERS = SPLAT_GRADS + PLACES
 };
 
-// What rows cost the last time. The same on all ranks. Starts as {0}.
+// It lies in the memory of the projection's result as long as there is room, else in a buffer of its own.
+typedef struct step_buffer {
+    void *memory; // NULL: none yet in this step
+    size_t bytes;
+} step_buffer;
+
+// What the rows of a picture cost the last time. The same on all ranks.
 typedef struct picture_costs {
     int32_t rows; // 0: unknown
     int64_t *of;  // [rows]
 } picture_costs;
-typedef struct row_costs {
-    picture_costs *pictures; // [count]
-    int64_t count;           // room
-    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
-} row_costs;
-void row_costs_close(row_costs *costs);
-// [views][rows] for divide_tiles; NULL: unknown.
-const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
-// pairs: [rows]; tiles: of a row. No memory for it: forgets the picture.
-void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
-                     int32_t tiles);
-
-// ---- the state of parts.c
-
-// Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
-// there is room, else in a buffer of its own.
-typedef struct step_buffer {
-    void *memory; // NULL: none yet in this step
-    size_t bytes;
-    device_buffer own;
-} step_buffer;
-
-// Memory to render a part in. Whole views are rendered one after another in the same.
-typedef struct rendering {
-    step_buffer splat_grad;
-    device_buffer image, d_color;
-    gs_view_memory memory;   // of the lists
-    gs_tile_ranges division; // of the last time: how the blend divided the work
-    device_buffer lengths;
-} rendering;
 
 // What this rank renders.
-typedef struct own_part {
+struct own_part {
     image_part part;
     int number;                             // among all parts
     bool whole;                             // the whole view: no other rank has a part of it
+    int place;                              // where it is rendered
     int64_t from[RANKS_MAX], at[RANKS_MAX]; // splats of each rank, and where they begin
-    step_buffer splats;
-    device_buffer packed_apart, packing;
-    void *packed; // moments of all splats that are not 0, home after home
-    rendering *in;
+    void *packed;                           // moments of all splats that are not 0, home after home
     gs_view view;
     gs_gradient gradient;
     const int64_t *sums; // of DISTWAR_FIXED
     cudaEvent_t received;
-} own_part;
+};
 
-// Moments that have come home from the k-th part of each rank.
-typedef struct returned_moments {
-    device_buffer memory;
-    int64_t at[RANKS_MAX], count[RANKS_MAX]; // packed records of each rank
-} returned_moments;
-
-// Memory that grows on demand.
+// Memory that grows on demand; the struct has nothing else.
 typedef struct part_buffers {
-    device_buffer splats, selection, index, splat_grad, sums; // of this rank's own Gaussians
-    device_buffer largest, units;                             // [views]
-    device_buffer row_sums;                                   // [views][rows of tiles][GS_CHANNELS]
+    device_buffer splats, begin, index, splat_grad, sums; // of this rank's own Gaussians
+    device_buffer largest, units;                         // [views]
+    device_buffer row_sums;                               // [views][rows of tiles][GS_CHANNELS]
     device_buffer pixels;
     device_buffer numbers; // where packed segments begin, pairs of rows
+    device_buffer image[PLACES], d_color[PLACES], lengths[PLACES];
+    device_buffer step[STEP_BUFFERS]; // of a step_buffer without room elsewhere
+    device_buffer packed[MOST_OWN],
+        returned[MOST_OWN]; // moments of own parts; of the k-th part of each rank, at home
     // A step of training:
     device_buffer mean2d;
     device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_loss_rows
@@ -160,33 +123,31 @@ typedef struct part_buffers {
 struct parts {
     ranks *group;
     int count, rank;         // of the group
-    gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
+    gs_stream travel, watch; // of the collectives; waits for whatever of them the default stream waits for
     cudaEvent_t queued, arrived;
     part_buffers buffers;
-    step_buffer sent;
-    int64_t entries_room; // of those splats that parts need
-    returned_moments returned[MOST_OWN];
-    const int64_t *told; // numbers of all ranks
-    rendering renderings[MOST_CUT + 1];
-    own_part own[MOST_OWN]; // in the order of part_at
+    step_buffer step[STEP_BUFFERS];
+    gs_view_memory lists[PLACES];
+    gs_tile_ranges division[PLACES];           // of the last time: how the blend divided the work
+    int64_t entries_room;                      // of those splats that parts need
+    ranks_bytes returned[MOST_OWN][RANKS_MAX]; // packed moments of each rank, in the buffers of these
+    const int64_t *told;                       // numbers of all ranks
+    own_part own[MOST_OWN];                    // in the order of part_at
     int own_count;
     tile_partition out;
-    row_costs costs;
-    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
+    picture_costs *costs; // [costs_room]
+    size_t costs_room;
+    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];  // the costs of a batch
+    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // of each rank's entries: of parts_count
     // The batch:
     const part_batch *batch;
-    gs_stream stream; // NULL: that of the thread's own gs_context
     gs_view home;     // all cameras, this rank's splats
-    part_entries entries;
     float *absolute;  // of the batch's gradient; NULL: moments travel without their last values
     bool fixed;       // DISTWAR_FIXED
     bool any_cut;     // some view has several parts
     bool only_images; // parts_render
     char *scratch;    // room for step_buffer
     size_t scratch_bytes;
-    const step_views *of; // of training
 };
-
-int32_t tile_rows(const parts *s); // of an image of the batch
 
 C_LINKAGE_END

@@ -99,40 +99,37 @@ static double *gain_rows_of(const parts *s, int32_t view) {
 }
 
 // The loss of rows of a view.
-static bool step_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
-    trainer *const t = context;
-    parts *const s = t->state->kept;
-    const int32_t v = image->view;
-    const size_t index = s->of->index[v];
-    const target_view *view = s->of->view[v];
+static bool step_loss(parts *s, const own_part *part, float *d_color) {
+    trainer *const t = s->batch->context;
+    const step_views *const of = s->batch->of;
+    const int32_t v = part->part.view;
+    const size_t index = of->index[v];
+    const target_view *view = of->view[v];
     // An upload waits for the device, without a look at the other ranks.
-    if (!view->pixels && !t->source.pictures->pictures[index].view.pixels && !ranks_wait(group, stream))
+    if (!view->pixels && !t->source.pictures->pictures[index].view.pixels && !ranks_wait(s->group, NULL))
         return false;
     if (!view->pixels) view = picture_cache_view(t->source.pictures, index);
-    const gs_loss_image compared = {
-        .images = {image->width, image->height, image->color, trainer_target(t, s->of, v, view), view->mask},
-        .result = t->results[t->waiting + v].color,
-        .color_gradient = image->d_color,
-        .log_gain = s->of->exposure[v]};
-    GS_CHECK(libgs_loss_rows(&compared, image->rows, compared.log_gain ? gain_rows_of(s, v) : NULL, NULL));
+    const gs_camera *const camera = &part->view.camera;
+    const gs_loss_image compared = {.images = {camera->width, camera->height, part->view.image.color,
+                                               trainer_target(t, of, v, view), view->mask},
+                                    .result = t->results[t->waiting + v].color,
+                                    .color_gradient = d_color,
+                                    .log_gain = of->exposure[v]};
+    GS_CHECK(
+        libgs_loss_rows(&compared, part->part.rows, compared.log_gain ? gain_rows_of(s, v) : NULL, NULL));
     return true;
 }
 
 static bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     parts *const s = t->state->kept;
     const training_state *const state = t->state;
-    int32_t pictures[GS_MAX_VIEWS];
-    for (int32_t v = 0; v < of->count; v++) pictures[v] = (int32_t)of->index[v];
-    part_batch batch = {.gaussians = trainer_gaussians(t, of),
-                        .sh_degree_used = of->sh_degree,
-                        .views = of->count,
-                        .cameras = of->camera,
-                        .pictures = pictures,
-                        .policy = t->settings->policy,
-                        .loss = step_loss,
-                        .context = t};
-    memcpy(batch.background, of->background, sizeof batch.background);
-    s->of = of, s->batch = &batch;
+    const part_batch batch = {.gaussians = trainer_gaussians(t, of),
+                              .of = of,
+                              .pictures = of->index,
+                              .policy = t->settings->policy,
+                              .loss = step_loss,
+                              .context = t};
+    s->batch = &batch; // for tile_rows
     const int64_t row_values = of->count * (int64_t)tile_rows(s) * GS_EXPOSURE_SUMS;
     const size_t row_bytes = (size_t)row_values * sizeof(double),
                  mean_bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
@@ -160,10 +157,10 @@ static bool parts_gradient(trainer *t, const step_views *of, const gs_view **vie
 }
 
 // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
-static bool even_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
-    const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
-    (void)group, (void)context;
-    DEVICE_CHECK(cudaMemsetAsync(image->d_color, 0x3f, bytes, stream));
+static bool even_loss(parts *s, const own_part *part, float *d_color) {
+    const size_t pixels = (size_t)part->view.camera.width * (size_t)part->view.camera.height;
+    (void)s;
+    DEVICE_CHECK(cudaMemsetAsync(d_color, 0x3f, GS_CHANNELS * pixels * sizeof(float), NULL));
     return true;
 }
 
@@ -175,14 +172,12 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
     float *const here = device_buffer_reserve(&t->retirement.splats, bytes);
     device_clear(here, bytes);
     for (size_t first = 0; first < retirement_views(by->count); first += (size_t)by->batch) {
-        gs_camera camera[GS_MAX_VIEWS];
-        const part_batch of = {.gaussians = *own,
-                               .views = retirement_cameras(state, by, first, camera),
-                               .cameras = camera,
-                               .policy = t->settings->policy,
-                               .loss = even_loss};
-        if (!parts_backward(s, &of, &state->gradients, NULL)) return false;
-        for (int32_t v = 0; v < of.views; v++)
+        step_views of = {0};
+        of.count = retirement_cameras(state, by, first, of.camera);
+        const part_batch batch = {
+            .gaussians = *own, .of = &of, .policy = t->settings->policy, .loss = even_loss};
+        if (!parts_backward(s, &batch, &state->gradients, NULL)) return false;
+        for (int32_t v = 0; v < of.count; v++)
             GS_CHECK(gs_score_add((const gs_splat_grad *)s->buffers.splat_grad.memory + v * own->count,
                                   own->count, here, NULL));
     }
@@ -220,14 +215,14 @@ static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
     int64_t *const counted = (int64_t *)((char *)m.workspace + bytes);
     uint32_t *const keys = device_buffer_reserve(&s->buffers.given, (size_t)own->count * key + 1);
     uint32_t *const of_all = device_buffer_reserve(&s->buffers.taken, (size_t)state->all * key + 1);
-    GS_CHECK(parts_move_keys(own, &m, keys, NULL));
+    GS_CHECK(parts_move_keys(own, &m, keys));
     if (!parts_bring_rows(state, keys, (int64_t)key, (row_range){0, state->all}, true, of_all)) return false;
-    GS_CHECK(parts_choose(&vectors, &m, of_all, counted, NULL));
+    GS_CHECK(parts_choose(&vectors, &m, of_all, counted));
     DEVICE_CHECK(cudaMemcpyAsync(begin, counted, begin_bytes, cudaMemcpyDeviceToHost, NULL));
     if (!ranks_wait(group, NULL)) return false; // also for who reads of_all
     float *const send = device_buffer_reserve(&s->buffers.given, (size_t)given[count] * record + 1);
     float *const receive = device_buffer_reserve(&s->buffers.taken, (size_t)taken[count] * record + 1);
-    GS_CHECK(parts_give(&vectors, &m, send, NULL));
+    GS_CHECK(parts_give(&vectors, &m, send));
     ranks_exchange exchange = {.send = send, .receive = receive};
     for (int r = 0; r < count; r++) {
         const int64_t row = (int64_t)record;
@@ -235,7 +230,7 @@ static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
         exchange.from[r] = (ranks_bytes){taken[r] * row, (taken[r + 1] - taken[r]) * row};
     }
     if (!ranks_all_to_all(group, &exchange, NULL)) return false;
-    GS_CHECK(parts_take(&vectors, &m, receive, NULL));
+    GS_CHECK(parts_take(&vectors, &m, receive));
     if (!ranks_wait(group, NULL)) return false;
     device_buffer *const done[] = {&s->buffers.density_workspace, &s->buffers.given, &s->buffers.taken};
     for (size_t k = 0; k < sizeof done / sizeof *done; k++) device_buffer_close(done[k]);
@@ -245,35 +240,31 @@ static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
 // ---- pictures and quality: all ranks render a view, and each gets the whole image
 
 // Copies the rows that this rank has rendered to an image of the same size.
-static bool keep_rows(ranks *group, void *context, const part_image *part, gs_stream stream) {
-    float *const image = context;
-    (void)group;
-    const int end = part->rows.end * GS_TILE_SIZE, last = end < part->height ? end : part->height;
-    const size_t width = (size_t)part->width, plane = width * (size_t)part->height,
-                 first = width * (size_t)(part->rows.begin * GS_TILE_SIZE),
-                 bytes = (width * (size_t)last - first) * sizeof *image;
-    for (size_t c = 0; c < GS_CHANNELS; c++)
-        DEVICE_CHECK(cudaMemcpyAsync(image + c * plane + first, part->color + c * plane + first, bytes,
-                                     cudaMemcpyDeviceToDevice, stream));
+static bool keep_rows(parts *s, const own_part *part, float *d_color) {
+    float *const image = s->batch->context;
+    const float *const color = part->view.image.color;
+    const size_t width = (size_t)part->view.camera.width, height = (size_t)part->view.camera.height,
+                 first = width * (size_t)(part->part.rows.begin * GS_TILE_SIZE),
+                 end = width * (size_t)(part->part.rows.end * GS_TILE_SIZE), plane = width * height,
+                 bytes = ((end < plane ? end : plane) - first) * sizeof *image;
+    (void)d_color;
+    for (size_t at = first; at < GS_CHANNELS * plane; at += plane)
+        DEVICE_CHECK(cudaMemcpyAsync(image + at, color + at, bytes, cudaMemcpyDeviceToDevice, NULL));
     return true;
 }
 
 // The frame gets the image of a view, on all ranks. Each pixel is 0 on all ranks but one, so that the sums are exact.
 static bool parts_picture(const training_state *state, const shown_views *shown, size_t index, frame *f) {
-    const gs_camera *const camera = &shown->views[index].camera;
-    const int64_t values = GS_CHANNELS * (int64_t)camera->width * camera->height;
+    step_views of = {
+        .count = 1, .camera = {shown->views[index].camera}, .sh_degree = state->gaussians.sh_degree};
+    const int64_t values = GS_CHANNELS * (int64_t)of.camera->width * of.camera->height;
     const size_t bytes = (size_t)values * sizeof(float);
     float *const color = device_buffer_reserve(&f->color_gradient, bytes); // there is no gradient
-    part_batch batch = {.gaussians = state->gaussians,
-                        .sh_degree_used = state->gaussians.sh_degree,
-                        .views = 1,
-                        .cameras = camera,
-                        .loss = keep_rows,
-                        .context = color};
+    const part_batch batch = {.gaussians = state->gaussians, .of = &of, .loss = keep_rows, .context = color};
     const ranks_reduction sum = {color, values, RANKS_FLOAT, RANKS_SUM};
-    memcpy(batch.background, shown->background, sizeof batch.background);
+    memcpy(of.background, shown->background, sizeof of.background);
     device_clear(color, bytes);
-    f->view.camera = *camera, f->view.image.color = color;
+    f->view.camera = *of.camera, f->view.image.color = color;
     return parts_render(state->kept, &batch) && ranks_all_reduce(state->group, &sum, NULL) &&
            ranks_wait(state->group, NULL);
 }
