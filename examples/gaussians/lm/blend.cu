@@ -375,48 +375,33 @@ __global__ void __launch_bounds__(cache_block)
 
 // Launches a kernel along the rays of a view, by blocks of `threads` for each tile.
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch_rays(gs_stream stream, const gs_view *view, int threads,
+cudaError_t launch_rays(const gs_view *view, int threads,
                         void (*kernel)(const gs_splat *, gs_tile_ranges, int, int, color3, gs_image,
                                        Parameters...),
                         Arguments... arguments) {
     const auto &ranges = view->ranges;
-    return launch(stream, unsigned(ranges.tiles_x * ranges.tiles_y), unsigned(threads), kernel, view->splats,
+    return launch(nullptr, unsigned(ranges.tiles_x * ranges.tiles_y), unsigned(threads), kernel, view->splats,
                   ranges, view->camera.width, view->camera.height,
                   background_of<GS_CHANNELS>(*view, 0, GS_CHANNELS), view->image, arguments...);
 }
 
 // launch() of a kernel over all pairs of a cache.
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch_cached(gs_stream stream, const gs_view *view, const gs_lm_cache *cache,
+cudaError_t launch_cached(const gs_view *view, const gs_lm_cache *cache,
                           void (*kernel)(const gs_splat *, int64_t, gs_lm_cache, int, int64_t, Parameters...),
                           Arguments... arguments) {
-    return launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block, kernel, view->splats,
+    return launch(nullptr, blocks_for(cache->pairs, pairs_of_block), cache_block, kernel, view->splats,
                   view->gaussians.count, *cache, view->camera.width, int64_t(plane_of(*view)), arguments...);
 }
 
-gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
-    GS_TRY(check_one_view(function, view));
-    GS_ARGUMENT(cache && cache->begin && cache->pairs >= 0, "the cache must be given");
-    return libgs_require(
-        function, cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
-        "the arrays of the cache and the splats must be given");
-}
-
-gs_status check_rays(const char *function, const gs_view *view) {
-    GS_TRY(check_one_view(function, view));
-    return check_blended(function, view);
-}
-
 // Clears the records of all splats, `stride` floats each, and calls run(strategy), which queues the kernel that adds to
-// them. picture: the values of the pixels that it reads.
+// them.
 template <typename Run>
 gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_cache *cache,
-                       const float *picture, distwar_policy policy, int stride, float *sums, gs_stream stream,
-                       const Run &run) {
+                       distwar_policy policy, int stride, float *sums, const Run &run) {
     GS_TRY(check_policy(function, policy, warp_strategy_bits));
     const int64_t count = view->gaussians.count;
-    GS_ARGUMENT(picture && (count == 0 || sums), "the values of the pixels and the sums must be given");
-    if (count > 0) GS_CUDA(cudaMemsetAsync(sums, 0, size_t(count) * stride * sizeof(float), stream));
+    if (count > 0) GS_CUDA(cudaMemsetAsync(sums, 0, size_t(count) * stride * sizeof(float), nullptr));
     if ((cache ? cache->pairs : view->ranges.isects) == 0) return GS_OK;
     return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }
@@ -424,70 +409,57 @@ gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_ca
 } // namespace
 
 gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                        const float *weight, float *change, gs_stream stream) {
-    GS_TRY(cache ? check_cache(__func__, view, cache) : check_rays(__func__, view));
-    GS_REQUIRE(change && ((cache ? cache->pairs : view->ranges.isects) == 0 || tangents),
-               "tangents and change must be given");
+                        const float *weight, float *change) {
     const auto *const of = reinterpret_cast<const splat_tangent *>(tangents);
     if (cache) {
-        GS_CUDA(cudaMemsetAsync(change, 0, GS_CHANNELS * plane_of(*view) * sizeof(float), stream));
-        return GS_STATUS(launch_cached(stream, view, cache, cached_forward_kernel, of, weight, change));
+        GS_CUDA(cudaMemsetAsync(change, 0, GS_CHANNELS * plane_of(*view) * sizeof(float), nullptr));
+        return GS_STATUS(launch_cached(view, cache, cached_forward_kernel, of, weight, change));
     }
     const bool two = view->ranges.pixels_per_thread == 4; // as gs_render
-    return GS_STATUS(launch_rays(stream, view, two ? tile_threads<2> : tile_threads<1>,
+    return GS_STATUS(launch_rays(view, two ? tile_threads<2> : tile_threads<1>,
                                  two ? forward_kernel<2> : forward_kernel<1>, of, weight, change));
 }
 
 gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
-                        distwar_policy policy, float *squares, gs_stream stream) {
-    GS_TRY(cache ? check_cache(__func__, view, cache) : check_rays(__func__, view));
+                        distwar_policy policy, float *squares) {
     const auto run = [&](auto strategy) {
         if (cache)
-            return launch_cached(stream, view, cache, cached_squares_kernel<strategy>, weight,
+            return launch_cached(view, cache, cached_squares_kernel<strategy>, weight,
                                  policy.balance_threshold, squares);
         const int pixels = view->ranges.pixels_per_thread;
         const auto kernel = pixels == 1   ? squares_kernel<strategy, 1>
                             : pixels == 2 ? squares_kernel<strategy, 2>
                                           : squares_kernel<strategy, 4>;
-        return launch_rays(stream, view, tile_pixels / pixels, kernel, weight, policy.balance_threshold,
-                           squares);
+        return launch_rays(view, tile_pixels / pixels, kernel, weight, policy.balance_threshold, squares);
     };
-    return sum_by_splat(__func__, view, cache, weight, policy, GS_LM_SQUARES_STRIDE, squares, stream, run);
+    return sum_by_splat(__func__, view, cache, policy, GS_LM_SQUARES_STRIDE, squares, run);
 }
 
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, float *splat_grad, gs_stream stream) {
-    GS_TRY(check_cache(__func__, view, cache));
+                                distwar_policy policy, float *splat_grad) {
     const auto run = [&](auto strategy) {
-        return launch_cached(stream, view, cache, cached_backward_kernel<strategy>, color_gradient,
+        return launch_cached(view, cache, cached_backward_kernel<strategy>, color_gradient,
                              policy.balance_threshold, splat_grad);
     };
-    return sum_by_splat(__func__, view, cache, color_gradient, policy, GS_LM_TANGENT_STRIDE, splat_grad,
-                        stream, run);
+    return sum_by_splat(__func__, view, cache, policy, GS_LM_TANGENT_STRIDE, splat_grad, run);
 }
 
-gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache, gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_rays(__func__, view));
-    GS_REQUIRE(cache && cache->begin, "cache and its begin must be given");
+gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache) {
     const int64_t count = view->gaussians.count;
     size_t bytes;
     void *scratch;
     GS_CUDA(scan_exclusive_bytes(count + 1, &bytes));
-    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, bytes, &scratch));
+    GS_TRY(libgs_memory(__func__, nullptr, CONTEXT_SCRATCH, bytes, &scratch));
     int64_t *const next = cache->begin + 1; // the place of each splat's next pair
-    GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 2) * sizeof(int64_t), stream));
+    GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 2) * sizeof(int64_t), nullptr));
     if (view->ranges.isects > 0)
-        GS_CUDA(launch_rays(stream, view, tile_threads<1>, pairs_kernel<false>, next, gs_lm_cache{}));
-    GS_CUDA(scan_exclusive(next, next, count + 1, scratch, bytes, stream));
-    GS_CUDA(cudaMemcpyAsync(&cache->pairs, next + count, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
-    return GS_STATUS(cudaStreamSynchronize(stream));
+        GS_CUDA(launch_rays(view, tile_threads<1>, pairs_kernel<false>, next, gs_lm_cache{}));
+    GS_CUDA(scan_exclusive(next, next, count + 1, scratch, bytes, nullptr));
+    GS_CUDA(cudaMemcpyAsync(&cache->pairs, next + count, sizeof(int64_t), cudaMemcpyDeviceToHost, nullptr));
+    return GS_STATUS(cudaStreamSynchronize(nullptr));
 }
 
-gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_stream stream) {
-    GS_TRY(check_rays(__func__, view));
-    GS_TRY(check_cache(__func__, view, cache));
+gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache) {
     if (cache->pairs == 0) return GS_OK;
-    return GS_STATUS(
-        launch_rays(stream, view, tile_threads<1>, pairs_kernel<true>, cache->begin + 1, *cache));
+    return GS_STATUS(launch_rays(view, tile_threads<1>, pairs_kernel<true>, cache->begin + 1, *cache));
 }

@@ -7,7 +7,8 @@
 // residuals, two for every pixel and channel. J is the derivative of the residuals by all stored parameters;
 // it is never stored. These calls multiply by J and by its transpose, and sum products of its columns: the
 // diagonal of J^T J, and its blocks for one Gaussian. Formulas: math.md, section 8. The rules of distwar_gs.h
-// hold. Views with given colours, given covariances or antialiasing are refused.
+// hold, but for arguments, which callers have checked: views are those of a gs_forward, without given colours, given
+// covariances or antialiasing. Work is queued on the default stream.
 //
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
@@ -55,7 +56,7 @@ typedef enum gs_lm_objective {
 //           the squared slope by the colour, and the residual times its slope; 0 where the mask is 0.
 // Cost:     that of the value of gs_loss.
 gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, float epsilon, double *result,
-                        float *weight, float *gradient, gs_stream stream);
+                        float *weight, float *gradient);
 
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
@@ -74,12 +75,11 @@ typedef struct gs_lm_metric {
 // sqrt(0.2 (1 - SSIM)); 1 - SSIM is the squared mean and the variance of c - c* over denominators that are
 // taken as constant. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
 // Cost: 1.3 times that of the value of gs_loss.
-gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, const gs_lm_metric *metric,
-                                    gs_context *context);
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, const gs_lm_metric *metric);
 // diagonal: [GS_CHANNELS][height][width]
-gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
+gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal);
 // change = R^T R change, in place. change, scratch: [GS_CHANNELS][height][width].
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream);
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change);
 
 // ---- products with C ----
 
@@ -95,12 +95,12 @@ typedef struct gs_lm_view {
 // e1^2 (6), with e as in gs_splat.conic_sqrt. Records of culled splats are not written. Cost: reads gaussians
 // and direction once for all views.
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
-                         int count, const gs_gaussians *direction, gs_stream stream);
+                         int count, const gs_gaussians *direction);
 
 // The transpose. records: the moments of gs_render_backward. gradients, of the shape of gaussians: overwritten
 // with the sum over the views, or added to unless add is 0. Agrees with gs_project_backward.
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
-                          int count, int add, const gs_gaussians *gradients, gs_stream stream);
+                          int count, int add, const gs_gaussians *gradients);
 
 // Every pair of a pixel and a splat that contributes there, sorted by splat: the intermediate gradients of 3DGS-LM. The
 // arrays are the caller's, 20 bytes per pair and 8 per splat.
@@ -115,9 +115,9 @@ typedef struct gs_lm_cache {
 // Once for a view after gs_forward: counts the pairs. Reads cache->begin, writes its array and cache->pairs. The caller
 // then sets the other arrays and calls gs_lm_cache_fill once with the same view. Waits for the stream. Cost: a pass down
 // the rays and a prefix sum.
-gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache, gs_context *context);
+gs_status gs_lm_cache_begin(const gs_view *view, gs_lm_cache *cache);
 // Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
-gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_stream stream);
+gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache);
 
 // The calls below take the view's cache, or NULL; it changes the order of the sums. Cost with a cache: they read 20
 // bytes per pair. gs_lm_forward adds 12 bytes per pair by atomics, the others a record per splat and 2,048 pairs.
@@ -126,35 +126,33 @@ gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_str
 // tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost without a cache: that of
 // gs_render, and one tangent per splat.
 gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                        const float *weight, float *change, gs_stream stream);
+                        const float *weight, float *change);
 
 // Writes the moments of gs_render_backward, [count][GS_LM_TANGENT_STRIDE]. cache: not NULL. policy: as gs_lm_squares.
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, float *splat_grad, gs_stream stream);
+                                distwar_policy policy, float *splat_grad);
 
 // Writes squares, [count][GS_LM_SQUARES_STRIDE]: for each splat sums of weight d_i d_j over pixels and channels.
 // d_i are the derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha.
 // Only the pairs i, j that the diagonal and the blocks need are summed. policy: atomic, serial, bfly or tree.
 gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
-                        distwar_policy policy, float *squares, gs_stream stream);
+                        distwar_policy policy, float *squares);
 
 // Adds this view's part of diag(J^T J) to diagonal, which has the shape of the Gaussians; and to blocks, unless that is
 // NULL, those of gs_lm_blocks_bytes.
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
-                             float *blocks, gs_stream stream);
+                             float *blocks);
 
 // Adds weight / unit^2 to diagonal where that is not 0. The unit of a mean is exp(mean log_scale), of a quaternion
 // its length, of all else 1. Damping in proportion to J^T J alone does not bound parameters that hardly change the
 // images; this keeps them within a few units.
-gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
-                          gs_stream stream);
+gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal);
 
 // Scales the update of each Gaussian, all but its colour, down to a length of at most radius. The length is
 // the largest of: the change of a log_scale; the change of the mean in the Gaussian's own axes, none taken
 // shorter than exp(-2) of the longest; the rotation in radians; half the change of the opacity's logit. So a
 // few Gaussians with large updates do not shorten the step of all others.
-gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
-                      gs_stream stream);
+gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update);
 
 // ---- conjugate gradients ----
 
@@ -175,39 +173,37 @@ typedef struct gs_lm_pcg {
 } gs_lm_pcg;
 
 // x = 0, residual = right (may be the same array), scalars = 0.
-gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations, gs_stream stream);
+gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations);
 // One step along the direction: changes x and residual. Overwrites product.
 gs_status gs_lm_pcg_step(const gs_lm_pcg *pcg, const float *diagonal, float lambda, int iteration,
-                         float *product, gs_stream stream);
+                         float *product);
 // The next direction, from z.
-gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, gs_stream stream);
+gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration);
 // z = residual / diagonal, 0 where diagonal is 0; *sum += residual^T z.
 gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
-                                      double *sum, gs_stream stream);
+                                      double *sum);
 
 // The diagonal blocks of A for every Gaussian: mean, log_scale and quaternion together; opacity; and the
 // spherical harmonics of one channel, as the mean over channels. A far better preconditioner than diag(A):
 // seen from similar directions, 16 harmonics are nearly dependent, as are shape and position of a thin splat.
 // Order of calls: zeros, gs_lm_add_diagonal for every view, gs_lm_factor_blocks once. Bytes for count
 // Gaussians: 768 each at degree 3.
-gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
+size_t gs_lm_blocks_bytes(int64_t count, int sh_degree);
 // Factors the blocks of A + lambda diagonal, in place. A row that depends on other rows of its block to
 // within 1e-5 of its square, or is not finite, is dropped: 0 in z.
-gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
+gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks);
 // z = inverse of the factored blocks times residual; *sum += residual^T z. The harmonics of a channel are
 // scaled by the inverse of the diagonal at that channel's constant term. diagonal: the one of
 // gs_lm_factor_blocks.
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
-                             const gs_gaussians *z, double *sum, gs_stream stream);
+                             const gs_gaussians *z, double *sum);
 
 // *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. For a step p that changes the image by c = C
 // p, the sums g^T p and c^T (R^T R c) give the change of the objective that the model predicts.
-gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
-                        gs_stream stream);
+gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum);
 // to += scale weight from; weight NULL: scale from. With gs_lm_precondition_diagonal, which divides, it forms the
 // weighted mean of the updates of several batches of images (3DGS-LM, equation 7).
-gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values,
-                    gs_stream stream);
+gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values);
 
 #ifdef __cplusplus
 }

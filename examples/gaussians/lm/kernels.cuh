@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What several kernels share: the records of a splat, a sum over a grid, and checks of arguments. docs/developers/math.md, section 8.
+// What several kernels share: the records of a splat, and a sum over a grid. docs/developers/math.md, section 8.
 #pragma once
 
 #include "context.h"
@@ -102,22 +102,10 @@ __device__ void add_of_block(double part, double *sum) {
     if (distwar::block_rank() == 0) atomicAdd(sum, total[0]);
 }
 
-} // namespace gs
-
-// ---- checks of arguments ----
-
-// A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
-static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                                 const gs_gaussians *vector, gs_gaussians *in, int *degree) {
-    GS_ARGUMENT(gaussians, "gaussians must be given");
-    GS_ARGUMENT(sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_ARGUMENT(!gaussians->color && !gaussians->covariance,
-                "given colours and covariances are not parameters");
-    GS_ARGUMENT(channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
-    GS_ARGUMENT(!gaussians->antialias && gaussians->eps2d == 0, "antialias and eps2d must be 0");
-    GS_TRY(check_vector(function, gaussians, vector));
-    *in = *gaussians;
-    if (in->scale_modifier == 0) in->scale_modifier = 1;
-    *degree = used_degree(sh_degree_used, in);
-    return GS_OK;
+// What kernels read of a scene: a scale_modifier of 0 stands for 1.
+inline gs_gaussians scaled(gs_gaussians gaussians) {
+    if (gaussians.scale_modifier == 0) gaussians.scale_modifier = 1;
+    return gaussians;
 }
+
+} // namespace gs

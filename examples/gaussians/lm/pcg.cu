@@ -83,65 +83,43 @@ unsigned grid_for(int64_t values) {
     return unsigned(blocks < most_blocks ? blocks : most_blocks);
 }
 
-gs_status check(const char *function, const gs_lm_pcg *pcg) {
-    GS_ARGUMENT(pcg && pcg->values >= 0, "pcg must be given and values not negative");
-    return libgs_require(function, pcg->x && pcg->residual && pcg->direction && pcg->scalars,
-                         "x, residual, direction and scalars must be given");
-}
-
 } // namespace
 
-gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations, gs_stream stream) {
-    GS_TRY(check(__func__, pcg));
-    GS_REQUIRE(iterations >= 0, "iterations must not be negative");
-    GS_REQUIRE(right, "right must be given");
+gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations) {
     const size_t bytes = size_t(pcg->values) * sizeof(float);
-    GS_CUDA(cudaMemsetAsync(pcg->scalars, 0, (2 * size_t(iterations) + 1) * sizeof(double), stream));
-    GS_CUDA(cudaMemsetAsync(pcg->x, 0, bytes, stream));
+    GS_CUDA(cudaMemsetAsync(pcg->scalars, 0, (2 * size_t(iterations) + 1) * sizeof(double), nullptr));
+    GS_CUDA(cudaMemsetAsync(pcg->x, 0, bytes, nullptr));
     if (pcg->residual != right)
-        GS_CUDA(cudaMemcpyAsync(pcg->residual, right, bytes, cudaMemcpyDeviceToDevice, stream));
+        GS_CUDA(cudaMemcpyAsync(pcg->residual, right, bytes, cudaMemcpyDeviceToDevice, nullptr));
     return GS_OK;
 }
 
 gs_status gs_lm_pcg_step(const gs_lm_pcg *pcg, const float *diagonal, float lambda, int iteration,
-                         float *product, gs_stream stream) {
-    GS_TRY(check(__func__, pcg));
-    GS_REQUIRE(iteration >= 0, "iteration must not be negative");
-    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
-    GS_REQUIRE(diagonal && product, "diagonal and product must be given");
+                         float *product) {
     double *const scalars = pcg->scalars + 2 * iteration;
     const unsigned grid = grid_for(pcg->values);
-    GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, pcg->values, product,
+    GS_CUDA(launch(nullptr, grid, vector_block, curvature_kernel, diagonal, lambda, pcg->values, product,
                    pcg->direction, scalars));
-    return GS_STATUS(launch(stream, grid, vector_block, update_kernel, pcg->values, product, pcg->x,
+    return GS_STATUS(launch(nullptr, grid, vector_block, update_kernel, pcg->values, product, pcg->x,
                             pcg->residual, pcg->direction, scalars));
 }
 
-gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, gs_stream stream) {
-    GS_TRY(check(__func__, pcg));
-    GS_REQUIRE(iteration >= 0, "iteration must not be negative");
-    GS_REQUIRE(z, "z must be given");
-    return GS_STATUS(launch(stream, grid_for(pcg->values), vector_block, direction_kernel, z, pcg->values,
+gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration) {
+    return GS_STATUS(launch(nullptr, grid_for(pcg->values), vector_block, direction_kernel, z, pcg->values,
                             pcg->direction, pcg->scalars + 2 * iteration));
 }
 
 gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
-                                      double *sum, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && diagonal && residual && z && sum,
-               "diagonal, residual, z and sum must be given, and values not negative");
-    return GS_STATUS(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual,
+                                      double *sum) {
+    return GS_STATUS(launch(nullptr, grid_for(values), vector_block, precondition_kernel, diagonal, residual,
                             values, z, sum));
 }
 
-gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
-                        gs_stream stream) {
-    GS_REQUIRE(values >= 0 && a && b && sum, "a, b and sum must be given, and values not negative");
-    return GS_STATUS(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
+gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum) {
+    return GS_STATUS(launch(nullptr, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
 }
 
-gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values,
-                    gs_stream stream) {
-    GS_REQUIRE(values >= 0 && to && from, "to and from must be given, and values not negative");
+gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values) {
     return GS_STATUS(
-        launch(stream, grid_for(values), vector_block, add_kernel, to, scale, weight, from, values));
+        launch(nullptr, grid_for(values), vector_block, add_kernel, to, scale, weight, from, values));
 }

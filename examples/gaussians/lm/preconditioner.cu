@@ -306,48 +306,34 @@ float *sh_blocks(float *blocks, int64_t count) {
 
 } // namespace
 
-gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_TRY(check_degree(__func__, sh_degree));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = size_t(count) * size_t(first_sh + entries((sh_degree + 1) * (sh_degree + 1))) * sizeof(float);
-    return GS_OK;
+size_t gs_lm_blocks_bytes(int64_t count, int sh_degree) {
+    return size_t(count) * size_t(first_sh + entries((sh_degree + 1) * (sh_degree + 1))) * sizeof(float);
 }
 
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
-                             float *blocks, gs_stream stream) {
-    gs_gaussians in = {};
-    int degree = 0;
-    GS_TRY(check_one_view(__func__, view));
-    GS_TRY(check_lm(__func__, &view->gaussians, view->sh_degree_used, diagonal, &in, &degree));
-    GS_TRY(check_camera(__func__, &view->camera));
-    GS_REQUIRE(in.count == 0 || (view->splats && squares), "splats and squares must be given");
+                             float *blocks) {
+    const gs_gaussians in = scaled(view->gaussians);
+    const int degree = used_degree(view->sh_degree_used, &in);
     const unsigned grid = blocks_for(in.count, block_threads);
-    GS_CUDA(launch(stream, grid, block_threads, GS_OF_MODEL(add_diagonal_kernel, view->camera.model), in,
+    GS_CUDA(launch(nullptr, grid, block_threads, GS_OF_MODEL(add_diagonal_kernel, view->camera.model), in,
                    degree, view->camera, view->splats, squares, *diagonal, blocks));
     if (!blocks) return GS_OK;
-    return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
+    return GS_STATUS(launch(nullptr, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
                             degree, view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
 }
 
-gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream) {
-    GS_TRY(check_parameters(__func__, diagonal));
-    GS_REQUIRE(diagonal->count == 0 || blocks, "blocks must be given");
-    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
+gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks) {
     const unsigned grid = blocks_for(diagonal->count, block_threads);
-    GS_CUDA(launch(stream, grid, block_threads, factor_shape_kernel, *diagonal, lambda, blocks));
-    return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(factor_sh_kernel, diagonal->sh_degree),
+    GS_CUDA(launch(nullptr, grid, block_threads, factor_shape_kernel, *diagonal, lambda, blocks));
+    return GS_STATUS(launch(nullptr, grid, block_threads, GS_OF_DEGREE(factor_sh_kernel, diagonal->sh_degree),
                             *diagonal, lambda, sh_blocks(blocks, diagonal->count)));
 }
 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
-                             const gs_gaussians *z, double *sum, gs_stream stream) {
-    GS_TRY(check_vector(__func__, diagonal, residual));
-    GS_TRY(check_vector(__func__, diagonal, z));
-    GS_REQUIRE(sum && (residual->count == 0 || blocks), "blocks and sum must be given");
+                             const gs_gaussians *z, double *sum) {
     const unsigned grid = blocks_for(residual->count, block_threads);
-    GS_CUDA(launch(stream, grid, block_threads, precondition_shape_kernel, blocks, *residual, *z, sum));
-    return GS_STATUS(launch(stream, grid, block_threads,
+    GS_CUDA(launch(nullptr, grid, block_threads, precondition_shape_kernel, blocks, *residual, *z, sum));
+    return GS_STATUS(launch(nullptr, grid, block_threads,
                             GS_OF_DEGREE(precondition_sh_kernel, residual->sh_degree),
                             blocks + residual->count * first_sh, *diagonal, *residual, *z, sum));
 }

@@ -314,44 +314,36 @@ __global__ void __launch_bounds__(project_block)
     update.opacity_logit[i] *= factor;
 }
 
-// Fills the call. vector: of the shape of gaussians.
-gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                      const gs_lm_view *views, int count, const gs_gaussians *vector, views_call *out) {
-    GS_ARGUMENT(views && count >= 1 && count <= GS_LM_VIEWS, "1..GS_LM_VIEWS views must be given");
-    GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, &out->gaussians, &out->degree));
+views_call call_of(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views, int count) {
+    views_call out = {scaled(*gaussians), used_degree(sh_degree_used, gaussians), {}, {}};
     for (int n = 0; n < count; n++) {
         const gs_camera &camera = views[n].camera;
-        GS_TRY(check_camera(function, &camera));
-        GS_ARGUMENT(gaussians->count == 0 || (views[n].splats && views[n].records),
-                    "splats and records of every view must be given");
-        view_set &seen = out->seen[camera.model];
-        const int to = out->count[camera.model]++;
+        view_set &seen = out.seen[camera.model];
+        const int to = out.count[camera.model]++;
         seen.of[to] = views[n];
         seen.constants[to] = view_constants_of(camera);
     }
-    return GS_OK;
+    return out;
 }
 
 } // namespace
 
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
-                         int count, const gs_gaussians *direction, gs_stream stream) {
-    views_call call = {};
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &call));
+                         int count, const gs_gaussians *direction) {
+    const views_call call = call_of(gaussians, sh_degree_used, views, count);
     for (int model = 0; model < GS_CAMERA_MODELS; model++)
         if (call.count[model] > 0)
-            GS_CUDA(launch_for(stream, gaussians->count, views_block, GS_OF_MODEL(tangents_kernel, model),
+            GS_CUDA(launch_for(nullptr, gaussians->count, views_block, GS_OF_MODEL(tangents_kernel, model),
                                call.gaussians, call.degree, call.seen[model], call.count[model], *direction));
     return GS_OK;
 }
 
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
-                          int count, int add, const gs_gaussians *gradients, gs_stream stream) {
-    views_call call = {};
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &call));
+                          int count, int add, const gs_gaussians *gradients) {
+    const views_call call = call_of(gaussians, sh_degree_used, views, count);
     for (int model = 0; model < GS_CAMERA_MODELS; model++) {
         if (call.count[model] == 0) continue;
-        GS_CUDA(launch_for(stream, gaussians->count, views_block, GS_OF_MODEL(gradients_kernel, model),
+        GS_CUDA(launch_for(nullptr, gaussians->count, views_block, GS_OF_MODEL(gradients_kernel, model),
                            call.gaussians, call.degree, call.seen[model], call.count[model], add != 0,
                            *gradients));
         add = 1; // the second model's views add to the first's
@@ -359,18 +351,12 @@ gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, con
     return GS_OK;
 }
 
-gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
-                          gs_stream stream) {
-    GS_TRY(check_vector(__func__, gaussians, diagonal));
-    GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
-    return GS_STATUS(
-        launch_for(stream, gaussians->count, project_block, add_units_kernel, *gaussians, weight, *diagonal));
+gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal) {
+    return GS_STATUS(launch_for(nullptr, gaussians->count, project_block, add_units_kernel, *gaussians,
+                                weight, *diagonal));
 }
 
-gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
-                      gs_stream stream) {
-    GS_TRY(check_vector(__func__, gaussians, update));
-    GS_REQUIRE(radius > 0 && isfinite(radius), "radius must be finite and above 0");
+gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update) {
     return GS_STATUS(
-        launch_for(stream, gaussians->count, project_block, limit_kernel, *gaussians, radius, *update));
+        launch_for(nullptr, gaussians->count, project_block, limit_kernel, *gaussians, radius, *update));
 }

@@ -259,68 +259,46 @@ __global__ void __launch_bounds__(TILE *STEP)
 
 const dim3 block(TILE, STEP);
 
-gs_status check(const char *function, const gs_lm_metric *metric) {
-    GS_ARGUMENT(metric && metric->weight && metric->coupling,
-                "a metric with a weight and a coupling must be given");
-    return check_size(function, metric->width, metric->height);
-}
-
 } // namespace
 
 gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective, float epsilon,
-                        double *result, float *weight, float *gradient, gs_stream stream) {
-    GS_TRY(check_comparison(__func__, compared));
-    GS_REQUIRE(result && !weight == !gradient,
-               "result must be given, weight and gradient both or neither of them");
-    GS_REQUIRE(objective == GS_LM_L1_SSIM || objective == GS_LM_L2, "objective must be l1-ssim or l2");
-    GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
-    GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
-    return GS_STATUS(launch(stream, grid_of(compared->width, compared->height), block,
+                        double *result, float *weight, float *gradient) {
+    GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, nullptr));
+    return GS_STATUS(launch(nullptr, grid_of(compared->width, compared->height), block,
                             compared->mask ? weights_kernel<true> : weights_kernel<false>,
                             images_of(*compared), objective, epsilon, result, weight, gradient));
 }
 
-gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon, const gs_lm_metric *metric,
-                                    gs_context *context) {
-    const gs_stream stream = stream_of(context);
-    GS_TRY(check_comparison(__func__, compared));
-    GS_TRY(check(__func__, metric));
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon,
+                                    const gs_lm_metric *metric) {
     const int32_t width = metric->width, height = metric->height;
-    GS_REQUIRE(width == compared->width && height == compared->height,
-               "the metric must have the size of the images");
-    GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
     float *scratch;
-    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH,
+    GS_TRY(libgs_memory(__func__, nullptr, CONTEXT_SCRATCH,
                         size_t(GS_CHANNELS) * width * height * sizeof *scratch, &scratch));
     const dim3 grid = grid_of(width, height);
-    GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
-    GS_CUDA(launch(stream, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,
+    GS_CUDA(launch(nullptr, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,
                    images_of(*compared), epsilon, metric->weight, scratch, metric->coupling));
     return GS_STATUS(
-        launch(stream, grid, block, gather_kernel, width, height, metric->mask, scratch, metric->weight));
+        launch(nullptr, grid, block, gather_kernel, width, height, metric->mask, scratch, metric->weight));
 }
 
-gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
-    GS_TRY(check(__func__, metric));
-    GS_REQUIRE(diagonal, "diagonal must be given");
+gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal) {
     return GS_STATUS(
-        launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel, *metric, diagonal));
+        launch(nullptr, grid_of(metric->width, metric->height), block, diagonal_kernel, *metric, diagonal));
 }
 
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream) {
-    GS_TRY(check(__func__, metric));
-    GS_REQUIRE(change && scratch, "change and scratch must be given");
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change) {
     const layout at = {metric->width, metric->height};
     const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
                     GS_CHANNELS);
     const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
     const bool aligned = at.width % 4 == 0;
     const uint8_t *const mask = metric->mask;
-    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
-    GS_CUDA(launch(stream, grid, strips, aligned ? share_strips<true> : share_strips<false>, at,
+    if (mask) GS_CUDA(launch(nullptr, pixels, block, mask_kernel, at, mask, change));
+    GS_CUDA(launch(nullptr, grid, strips, aligned ? share_strips<true> : share_strips<false>, at,
                    metric->coupling, change, scratch));
-    GS_CUDA(launch(stream, grid, strips, aligned ? apply_strips<true> : apply_strips<false>, at,
+    GS_CUDA(launch(nullptr, grid, strips, aligned ? apply_strips<true> : apply_strips<false>, at,
                    metric->weight, scratch, change));
-    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
+    if (mask) GS_CUDA(launch(nullptr, pixels, block, mask_kernel, at, mask, change));
     return GS_OK;
 }

@@ -75,7 +75,7 @@ static bool solver_open(solver *s, fault *why) {
         settings->batches > 1 || s->limit > 0 ? VECTORS : SUM; // a limit may make several batches
     for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
     if (!settings->diagonal_only) {
-        GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
+        s->blocks_bytes = gs_lm_blocks_bytes(g->count, g->sh_degree);
         s->blocks = device_allocate(s->blocks_bytes);
     }
     s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
@@ -200,7 +200,7 @@ static size_t open_views(solver *s, size_t first, size_t left, bool with_gradien
         s->sum_of[first + opened] =
             lm_view_open(&s->open[opened], &s->scene, image, with_gradient ? &s->vectors[RIGHT] : NULL);
     }
-    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, NULL, flat(s, RIGHT), s->values, NULL));
+    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, NULL, flat(s, RIGHT), s->values));
     note_memory(s);
     return opened;
 }
@@ -210,10 +210,10 @@ static void precondition(solver *s, int to, int iteration) {
     double *sum = s->scalars + 2 * iteration;
     if (s->blocks)
         GS_CHECK(gs_lm_precondition(s->blocks, &s->vectors[DIAGONAL], &s->vectors[RESIDUAL], &s->vectors[to],
-                                    sum, NULL));
+                                    sum));
     else
-        GS_CHECK(gs_lm_precondition_diagonal(flat(s, DIAGONAL), flat(s, RESIDUAL), s->values, flat(s, to),
-                                             sum, NULL));
+        GS_CHECK(
+            gs_lm_precondition_diagonal(flat(s, DIAGONAL), flat(s, RESIDUAL), s->values, flat(s, to), sum));
 }
 
 // UPDATE = P RIGHT, and RESIDUAL what is then left of the right-hand side. Right after gs_lm_pcg_start.
@@ -222,8 +222,8 @@ static void start_preconditioned(solver *s, size_t views) {
     precondition(s, UPDATE, 0);
     DEVICE_CHECK(cudaMemsetAsync(s->scalars, 0, sizeof *s->scalars, NULL));
     lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], &s->vectors[PRODUCT], NULL);
-    GS_CHECK(gs_lm_add(residual, -1, NULL, flat(s, PRODUCT), s->values, NULL));
-    GS_CHECK(gs_lm_add(residual, -(float)s->damping, flat(s, DIAGONAL), flat(s, UPDATE), s->values, NULL));
+    GS_CHECK(gs_lm_add(residual, -1, NULL, flat(s, PRODUCT), s->values));
+    GS_CHECK(gs_lm_add(residual, -(float)s->damping, flat(s, DIAGONAL), flat(s, UPDATE), s->values));
 }
 
 // UPDATE becomes the solution of the open views' normal equations, DIAGONAL their diagonal.
@@ -234,24 +234,24 @@ static void solve(solver *s, size_t views) {
     for (size_t i = 0; i < views; i++)
         lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
     if (s->settings->unit_weight > 0)
-        GS_CHECK(gs_lm_add_units(s->gaussians, (float)s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
+        GS_CHECK(gs_lm_add_units(s->gaussians, (float)s->settings->unit_weight, &s->vectors[DIAGONAL]));
     const int iterations = (int)s->settings->pcg_iterations;
     const gs_lm_pcg pcg = {.values = s->values,
                            .x = flat(s, UPDATE),
                            .residual = flat(s, RESIDUAL),
                            .direction = flat(s, DIRECTION),
                            .scalars = s->scalars};
-    GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RIGHT), iterations, NULL));
-    if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
+    GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RIGHT), iterations));
+    if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks));
     if (s->settings->start_preconditioned) start_preconditioned(s, views);
     precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
         lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT], NULL);
-        GS_CHECK(gs_lm_pcg_step(&pcg, flat(s, DIAGONAL), (float)s->damping, k, flat(s, PRODUCT), NULL));
+        GS_CHECK(gs_lm_pcg_step(&pcg, flat(s, DIAGONAL), (float)s->damping, k, flat(s, PRODUCT)));
         if (k + 1 < iterations) {
             precondition(s, PRODUCT, k + 1);
-            GS_CHECK(gs_lm_pcg_update(&pcg, flat(s, PRODUCT), k, NULL));
+            GS_CHECK(gs_lm_pcg_update(&pcg, flat(s, PRODUCT), k));
         }
         lm_clock_mark(clock, LM_SOLVER);
     }
@@ -260,15 +260,15 @@ static void solve(solver *s, size_t views) {
 // Adds the solution of a batch to the mean of the step's: sum of DIAGONAL UPDATE over sum of DIAGONAL, equation 7.
 static void add_to_mean(solver *s, bool first) {
     for (int i = SUM; first && i < VECTORS; i++) clear(s, i);
-    GS_CHECK(gs_lm_add(flat(s, SUM), 1, flat(s, DIAGONAL), flat(s, UPDATE), s->values, NULL));
-    GS_CHECK(gs_lm_add(flat(s, WEIGHTS), 1, NULL, flat(s, DIAGONAL), s->values, NULL));
-    GS_CHECK(gs_lm_add(flat(s, RIGHT_OF_ALL), 1, NULL, flat(s, RIGHT), s->values, NULL));
+    GS_CHECK(gs_lm_add(flat(s, SUM), 1, flat(s, DIAGONAL), flat(s, UPDATE), s->values));
+    GS_CHECK(gs_lm_add(flat(s, WEIGHTS), 1, NULL, flat(s, DIAGONAL), s->values));
+    GS_CHECK(gs_lm_add(flat(s, RIGHT_OF_ALL), 1, NULL, flat(s, RIGHT), s->values));
 }
 
 // UPDATE and RIGHT become those of all batches.
 static void take_mean(solver *s) {
-    GS_CHECK(gs_lm_precondition_diagonal(flat(s, WEIGHTS), flat(s, SUM), s->values, flat(s, UPDATE),
-                                         s->scalars, NULL));
+    GS_CHECK(
+        gs_lm_precondition_diagonal(flat(s, WEIGHTS), flat(s, SUM), s->values, flat(s, UPDATE), s->scalars));
     device_gaussians_copy(&s->vectors[RIGHT], &s->vectors[RIGHT_OF_ALL]);
 }
 
@@ -289,13 +289,13 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     const bool several = report->batches > 1;
     if (several) take_mean(s);
     if (s->settings->radius > 0)
-        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
+        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE]));
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     for (size_t first = 0, views; first < images; first += views) {
         views = several ? open_views(s, first, images - first, false) : images;
         lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], NULL, &s->model[1]);
     }
-    GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
+    GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0]));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
     report->before = objective_before(s, (probe){0, 1, images});
@@ -308,7 +308,7 @@ static void move_to(solver *s, double gamma) {
     if (gamma == 0) return;
     const gs_arrays to = gs_arrays_of(s->gaussians), by = gs_arrays_of(&s->vectors[UPDATE]);
     for (int i = 0; i < GS_ARRAYS; i++)
-        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, NULL, by.of[i], s->gaussians->count * to.width[i], NULL));
+        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, NULL, by.of[i], s->gaussians->count * to.width[i]));
 }
 
 // The mean objective over the probe; infinite if it is not finite.

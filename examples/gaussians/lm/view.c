@@ -112,12 +112,12 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
         GS_CHECK(gs_loss(&(gs_loss_image){.images = images, .result = result, .color_gradient = gradient}, 1,
                          NULL));
         if (gradient) { // n (loss + epsilon) is the sum of squares
-            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values, NULL));
-            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, metric, NULL));
+            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values));
+            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, metric));
         }
     } else {
         float *const weight = metric ? metric->weight : NULL;
-        GS_CHECK(gs_lm_weights(&images, s->objective, s->epsilon, result, weight, gradient, NULL));
+        GS_CHECK(gs_lm_weights(&images, s->objective, s->epsilon, result, weight, gradient));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
@@ -164,7 +164,7 @@ static const gs_lm_cache *cache_of(const lm_view *v) {
 static void backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
     const gs_gradient gradient = {.color = picture, .splat_grad = (gs_splat_grad *)(void *)records(s, n)};
     if (cache_of(v))
-        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n), NULL));
+        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n)));
     else
         GS_CHECK(gs_render_backward(&v->view, &gradient, s->policy, NULL));
     lm_clock_mark(s->clock, LM_BACKWARD);
@@ -172,7 +172,7 @@ static void backward(const lm_view *v, lm_scene *s, size_t n, const float *pictu
 
 static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s, bool add,
                              const gs_gaussians *product) {
-    GS_CHECK(gs_lm_gradients(s->gaussians, s->gaussians->sh_degree, views, (int)count, add, product, NULL));
+    GS_CHECK(gs_lm_gradients(s->gaussians, s->gaussians->sh_degree, views, (int)count, add, product));
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
@@ -183,7 +183,7 @@ static size_t begin_bytes(const lm_scene *s) {
 // A cache whose pairs are counted, with its begin in the buffer.
 static gs_lm_cache counted_cache(lm_scene *s, const gs_view *view, device_buffer *begin) {
     gs_lm_cache cache = {.begin = device_buffer_reserve(begin, begin_bytes(s))};
-    GS_CHECK(gs_lm_cache_begin(view, &cache, NULL));
+    GS_CHECK(gs_lm_cache_begin(view, &cache));
     lm_clock_mark(s->clock, LM_SORT);
     return cache;
 }
@@ -198,7 +198,7 @@ static void build_cache(lm_view *v, lm_scene *s) {
     cache->share = device_buffer_reserve(&v->kept[LM_CACHE_PAIRS], pairs_bytes(cache));
     cache->d_log_alpha = cache->share + cache->pairs;
     cache->pixel = (uint32_t *)(void *)(cache->d_log_alpha + GS_CHANNELS * cache->pairs);
-    GS_CHECK(gs_lm_cache_fill(&v->view, cache, NULL));
+    GS_CHECK(gs_lm_cache_fill(&v->view, cache));
     lm_clock_mark(s->clock, LM_BUILD);
 }
 
@@ -268,10 +268,10 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
     float *squares = records(s, 0), *weight = v->metric.weight;
     if (v->metric.coupling) {
         weight = change_of(s, &v->view.camera);
-        GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
+        GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight));
     }
-    GS_CHECK(gs_lm_squares(&v->view, cache_of(v), weight, s->policy, squares, NULL));
-    GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, blocks, NULL));
+    GS_CHECK(gs_lm_squares(&v->view, cache_of(v), weight, s->policy, squares));
+    GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, blocks));
     lm_clock_mark(s->clock, LM_DIAGONAL);
 }
 
@@ -282,13 +282,13 @@ static float *changed(const lm_view *v, lm_scene *s, size_t n, double *square) {
     const size_t bytes = plane_bytes(&v->view.camera, GS_CHANNELS), values = bytes / sizeof(float);
     float *const change = change_of(s, &v->view.camera);
     const float *const weight = metric->coupling || square ? NULL : metric->weight;
-    GS_CHECK(gs_lm_forward(&v->view, cache_of(v), records(s, n), weight, change, NULL));
+    GS_CHECK(gs_lm_forward(&v->view, cache_of(v), records(s, n), weight, change));
     if (metric->coupling) {
         const float *const before = square ? keep(&s->buffers[LM_LOSS], change, bytes) : NULL;
-        GS_CHECK(gs_lm_metric_apply(metric, reserve(s, LM_COLOR, bytes), change, NULL));
-        if (square) GS_CHECK(gs_lm_add_dot(NULL, before, change, (int64_t)values, square, NULL));
+        GS_CHECK(gs_lm_metric_apply(metric, reserve(s, LM_COLOR, bytes), change));
+        if (square) GS_CHECK(gs_lm_add_dot(NULL, before, change, (int64_t)values, square));
     } else if (square)
-        GS_CHECK(gs_lm_add_dot(metric->weight, change, change, (int64_t)values, square, NULL));
+        GS_CHECK(gs_lm_add_dot(metric->weight, change, change, (int64_t)values, square));
     lm_clock_mark(s->clock, LM_FORWARD);
     return change;
 }
@@ -307,7 +307,7 @@ void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_
             const gs_view *const of = &views[first + i].view;
             with[i] = (gs_lm_view){of->camera, of->splats, records(s, i)};
         }
-        GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, with, (int)n, direction, NULL));
+        GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, with, (int)n, direction));
         lm_clock_mark(s->clock, LM_FORWARD);
         for (size_t i = 0; i < n; i++) {
             const float *const change = changed(&views[first + i], s, i, square);

@@ -38,14 +38,11 @@ int entry(int row, int column) { // of a block
 struct block_memory {
     explicit block_memory(const lm_frame &f) : frame(f), memory(std::vector<float>(floats_of(f))) { add(); }
     static size_t floats_of(const lm_frame &frame) {
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_lm_blocks_bytes(frame.choice.count, frame.choice.sh_degree, &bytes));
-        return bytes / sizeof(float);
+        return gs_lm_blocks_bytes(frame.choice.count, frame.choice.sh_degree) / sizeof(float);
     }
     void add() {
         const device_gaussians diagonal(frame.choice.count, frame.choice.sh_degree);
-        EXPECT_GS_OK(
-            gs_lm_add_diagonal(&frame.view, frame.squares.data(), diagonal.get(), memory.data(), NULL));
+        EXPECT_GS_OK(gs_lm_add_diagonal(&frame.view, frame.squares.data(), diagonal.get(), memory.data()));
         values = memory.read();
     }
     double at(int64_t i, const block &b, size_t row, size_t column) const {
@@ -133,9 +130,9 @@ TEST(LmDense, BlocksPreconditionByTheirInverse) {
         for (size_t k = 0; k < diagonal.size(); k++) r.mean[k] = float(random[k] * std::sqrt(diagonal[k]));
         const device_gaussians on_diagonal(d), residual(r), z(frame.choice.count, degree);
         const device_vector<double> sum(std::vector<double>{1});
-        ASSERT_GS_OK(gs_lm_factor_blocks(on_diagonal.get(), lambda, blocks.memory.data(), NULL));
-        ASSERT_GS_OK(gs_lm_precondition(blocks.memory.data(), on_diagonal.get(), residual.get(), z.get(),
-                                        sum.data(), NULL));
+        ASSERT_GS_OK(gs_lm_factor_blocks(on_diagonal.get(), lambda, blocks.memory.data()));
+        ASSERT_GS_OK(
+            gs_lm_precondition(blocks.memory.data(), on_diagonal.get(), residual.get(), z.get(), sum.data()));
         const parameters x(z);
         double expected_sum = 1;
         for (size_t k = 0; k < diagonal.size(); k++) expected_sum += x.mean[k] * r.mean[k];
@@ -194,8 +191,8 @@ TEST(LmSolver, RowsThatCannotBeSolvedForAreGivenUp) {
     const device_gaussians all(ones), z(2, 0);
     const device_vector<float> memory(blocks);
     const device_vector<double> sum(std::vector<double>{0});
-    ASSERT_GS_OK(gs_lm_factor_blocks(all.get(), 0, memory.data(), NULL));
-    ASSERT_GS_OK(gs_lm_precondition(memory.data(), all.get(), all.get(), z.get(), sum.data(), NULL));
+    ASSERT_GS_OK(gs_lm_factor_blocks(all.get(), 0, memory.data()));
+    ASSERT_GS_OK(gs_lm_precondition(memory.data(), all.get(), all.get(), z.get(), sum.data()));
     const parameters x(z);
     double expected_sum = 0;
     for (int i = 0; i < 2; i++) {
@@ -247,56 +244,6 @@ TEST(LmDense, ConjugateGradientsFindTheSolutionOfTheNormalEquations) {
         expected[k] *= std::sqrt(diagonal[k]);
     }
     EXPECT_LE(relative_norm(got, expected), 1e-3);
-}
-
-TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
-    const device_gaussians a(4, 1), fewer(3, 1), flatter(4, 0);
-    const gs_gaussians *v = a.get();
-    size_t bytes = 0;
-    refused(gs_lm_blocks_bytes(-1, 1, &bytes), "gs_lm_blocks_bytes: count");
-    refused(gs_lm_blocks_bytes(int64_t(1) << 31, 1, &bytes), "gs_lm_blocks_bytes: count");
-    refused(gs_lm_blocks_bytes(4, 4, &bytes), "gs_lm_blocks_bytes: sh_degree");
-    refused(gs_lm_blocks_bytes(4, 1, NULL), "bytes must be given");
-    ASSERT_GS_OK(gs_lm_blocks_bytes(4, 1, &bytes));
-    EXPECT_EQ(bytes, 4u * 66 * sizeof(float));
-    const device_vector<float> blocks(std::vector<float>(bytes / sizeof(float)));
-    const device_vector<double> sum(3);
-    float *const x = blocks.data();
-
-    const lm_frame frame(tiny);
-    refused(gs_lm_add_diagonal(&frame.view, NULL, frame.gaussians.get(), x, NULL),
-            "gs_lm_add_diagonal: splats and squares");
-    for (const float lambda : {-1.0f, NAN, INFINITY})
-        refused(gs_lm_factor_blocks(v, lambda, x, NULL), "gs_lm_factor_blocks: lambda");
-    refused(gs_lm_factor_blocks(v, 1, NULL, NULL), "gs_lm_factor_blocks: blocks");
-    refused(gs_lm_factor_blocks(NULL, 1, x, NULL), "gs_lm_factor_blocks: Gaussians, and vectors");
-    refused(gs_lm_precondition(x, v, fewer.get(), v, sum.data(), NULL),
-            "gs_lm_precondition: count or sh_degree");
-    refused(gs_lm_precondition(x, v, v, flatter.get(), sum.data(), NULL),
-            "gs_lm_precondition: count or sh_degree");
-    refused(gs_lm_precondition(NULL, v, v, v, sum.data(), NULL), "gs_lm_precondition: blocks and sum");
-    refused(gs_lm_precondition(x, v, v, v, NULL, NULL), "gs_lm_precondition: blocks and sum");
-
-    refused(gs_lm_precondition_diagonal(x, x, -1, x, sum.data(), NULL),
-            "gs_lm_precondition_diagonal: diagonal");
-    refused(gs_lm_precondition_diagonal(x, x, 4, x, NULL, NULL), "gs_lm_precondition_diagonal: diagonal");
-    const gs_lm_pcg pcg = {4, x, x, x, sum.data()};
-    refused(gs_lm_pcg_start(&pcg, x, -1, NULL), "gs_lm_pcg_start: iterations");
-    refused(gs_lm_pcg_start(&pcg, NULL, 1, NULL), "gs_lm_pcg_start: right");
-    refused(gs_lm_pcg_start(NULL, x, 1, NULL), "gs_lm_pcg_start: pcg");
-    refused(gs_lm_pcg_step(&pcg, x, NAN, 0, x, NULL), "gs_lm_pcg_step: lambda");
-    refused(gs_lm_pcg_step(&pcg, x, 1, 0, NULL, NULL), "gs_lm_pcg_step: diagonal and product");
-    refused(gs_lm_pcg_update(&pcg, x, -1, NULL), "gs_lm_pcg_update: iteration");
-    refused(gs_lm_pcg_update(&pcg, NULL, 0, NULL), "gs_lm_pcg_update: z");
-    gs_lm_pcg wrong = pcg;
-    wrong.values = -1;
-    refused(gs_lm_pcg_start(&wrong, x, 1, NULL), "gs_lm_pcg_start: pcg must be given and values");
-    for (const auto member : {&gs_lm_pcg::x, &gs_lm_pcg::residual, &gs_lm_pcg::direction}) {
-        wrong = pcg;
-        wrong.*member = NULL;
-        refused(gs_lm_pcg_step(&wrong, x, 1, 0, x, NULL),
-                "gs_lm_pcg_step: x, residual, direction and scalars");
-    }
 }
 
 } // namespace lm_tests

@@ -9,26 +9,26 @@ namespace lm_tests {
 struct cached {
     explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 2)), cache{} {
         cache.begin = begin.data();
-        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, &cache));
         pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
         derivatives = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
         cache.pixel = pixel->data();
         cache.share = derivatives->data();
         cache.d_log_alpha = derivatives->data() + cache.pairs;
-        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, &cache));
     }
     // From the frame's tangents.
     std::vector<double> forward(const lm_frame &f, const float *weight) const {
-        EXPECT_GS_OK(gs_lm_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data(), NULL));
+        EXPECT_GS_OK(gs_lm_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data()));
         return doubles(f.change.read());
     }
     std::vector<double> backward(const lm_frame &f, const float *picture, distwar_policy policy) const {
         float *const splat_grad = reinterpret_cast<float *>(f.splat_grad.data());
-        EXPECT_GS_OK(gs_lm_cached_backward(&f.view, &cache, picture, policy, splat_grad, NULL));
+        EXPECT_GS_OK(gs_lm_cached_backward(&f.view, &cache, picture, policy, splat_grad));
         return f.to_parameters();
     }
     std::vector<double> take_squares(const lm_frame &f, distwar_policy policy) const {
-        EXPECT_GS_OK(gs_lm_squares(&f.view, &cache, f.weight.data(), policy, f.squares.data(), NULL));
+        EXPECT_GS_OK(gs_lm_squares(&f.view, &cache, f.weight.data(), policy, f.squares.data()));
         return doubles(f.squares.read());
     }
     device_vector<int64_t> begin;
@@ -134,33 +134,17 @@ TEST(LmEdges, ACacheOfAnEmptySceneHasNoPairs) {
     held.take_squares(frame, {DISTWAR_TREE, 0});
 }
 
-TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
+TEST(LmEdges, PoliciesThatItHasNotAreNamed) {
     const lm_frame frame(tiny);
-    gs_lm_cache cache = {};
-    refused(gs_lm_cache_begin(&frame.view, &cache, NULL),
-            "gs_lm_cache_begin: cache and its begin must be given");
-    const device_vector<int64_t> begin(34);
-    cache.begin = begin.data();
-    gs_view unblended = frame.view;
-    unblended.image.n_contrib = NULL;
-    refused(gs_lm_cache_begin(&unblended, &cache, NULL),
-            "gs_lm_cache_begin: transmittance and n_contrib of the image must be given");
-    ASSERT_GS_OK(gs_lm_cache_begin(&frame.view, &cache, NULL));
-    refused(gs_lm_cache_fill(&frame.view, &cache, NULL),
-            "gs_lm_cache_fill: the arrays of the cache and the splats must be given");
-    cache.pairs = 0;
-    const auto squares = [&](distwar_policy policy, const float *weight) {
-        return gs_lm_squares(&frame.view, &cache, weight, policy, frame.squares.data(), NULL);
+    const cached held(frame);
+    const auto squares = [&](const gs_lm_cache *cache, distwar_policy policy) {
+        return gs_lm_squares(&frame.view, cache, frame.weight.data(), policy, frame.squares.data());
     };
-    refused(squares({DISTWAR_FIXED, 0}, frame.weight.data()),
-            "gs_lm_squares: strategy fixed is not supported");
-    refused(squares({DISTWAR_TREE, 0}, NULL),
-            "gs_lm_squares: the values of the pixels and the sums must be given");
-    refused(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
-                                  frame.change.data(), NULL),
+    refused(squares(NULL, {DISTWAR_BLOCK, 0}), "gs_lm_squares: strategy block is not supported");
+    refused(squares(&held.cache, {DISTWAR_FIXED, 0}), "gs_lm_squares: strategy fixed is not supported");
+    refused(gs_lm_cached_backward(&frame.view, &held.cache, frame.weight.data(), {DISTWAR_TREE, 34},
+                                  frame.change.data()),
             "gs_lm_cached_backward: balance_threshold must be in 0..33");
-    refused(gs_lm_forward(&frame.view, &cache, NULL, NULL, NULL, NULL),
-            "gs_lm_forward: tangents and change must be given");
 }
 
 } // namespace lm_tests

@@ -82,9 +82,9 @@ struct lm_frame : kernel_frame {
     }
     std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
         const gs_lm_view one = {view.camera, splats.data(), tangents.data()};
-        EXPECT_GS_OK(gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &one, 1, direction.get(), NULL));
-        EXPECT_GS_OK(gs_lm_forward(&view, NULL, tangents.data(), weighted ? weight.data() : NULL,
-                                   change.data(), NULL));
+        EXPECT_GS_OK(gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &one, 1, direction.get()));
+        EXPECT_GS_OK(
+            gs_lm_forward(&view, NULL, tangents.data(), weighted ? weight.data() : NULL, change.data()));
         return doubles(change.read());
     }
     // From `splat_grad`.
@@ -112,12 +112,12 @@ struct lm_frame : kernel_frame {
                           size_t(choice.count * GS_SPLAT_GRAD_STRIDE));
     }
     std::vector<double> take_squares(distwar_policy policy) const {
-        EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data(), NULL));
+        EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data()));
         return doubles(squares.read());
     }
     std::vector<double> diagonal() const { // from `squares`
         const device_gaussians sum(choice.count, choice.sh_degree);
-        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL, NULL));
+        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL));
         return sum.values();
     }
 
@@ -170,14 +170,14 @@ struct solved {
         const device_vector<double> sums(std::vector<double>(size_t(2 * iterations + 1), 5));
         const int64_t n = int64_t(right.size());
         const gs_lm_pcg pcg = {n, x_on_device.data(), residual.data(), p.data(), sums.data()};
-        EXPECT_GS_OK(gs_lm_pcg_start(&pcg, b.data(), iterations, NULL));
-        EXPECT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), n, p.data(), sums.data(), NULL));
+        EXPECT_GS_OK(gs_lm_pcg_start(&pcg, b.data(), iterations));
+        EXPECT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), n, p.data(), sums.data()));
         for (int k = 0; k < iterations; k++) {
             const device_vector<float> product(floats(times(p.read())));
-            EXPECT_GS_OK(gs_lm_pcg_step(&pcg, d.data(), lambda, k, product.data(), NULL));
-            EXPECT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), n, z.data(),
-                                                     sums.data() + 2 * k + 2, NULL));
-            EXPECT_GS_OK(gs_lm_pcg_update(&pcg, z.data(), k, NULL));
+            EXPECT_GS_OK(gs_lm_pcg_step(&pcg, d.data(), lambda, k, product.data()));
+            EXPECT_GS_OK(
+                gs_lm_precondition_diagonal(d.data(), residual.data(), n, z.data(), sums.data() + 2 * k + 2));
+            EXPECT_GS_OK(gs_lm_pcg_update(&pcg, z.data(), k));
         }
         x = x_on_device.read(), direction = p.read(), scalars = sums.read();
     }

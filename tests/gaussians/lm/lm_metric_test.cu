@@ -20,11 +20,11 @@ struct lm_metric {
                                        masked ? mask_on_device.data() : NULL} {
         const device_vector<uint8_t> read(target);
         const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
-        EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, &kernel, NULL));
+        EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, &kernel));
     }
     std::vector<float> times(const std::vector<float> &change) const {
         const device_vector<float> picture(change);
-        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, scratch.data(), picture.data(), NULL));
+        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, scratch.data(), picture.data()));
         return picture.read();
     }
     int width, height;
@@ -69,7 +69,7 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
             EXPECT_NEAR(left, right, 1e-5 * size);
         }
         const device_vector<float> diagonal(metric.values);
-        ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
+        ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data()));
         const std::vector<float> read = diagonal.read();
         for (size_t i = 3; i < metric.values; i += metric.values / 5) {
             std::vector<double> one(metric.values);
@@ -88,8 +88,8 @@ struct lm_weights {
         const gs_comparison images = {metric.width, metric.height, frame.color.data(), target.data(),
                                       metric.kernel.mask};
         EXPECT_GS_OK(gs_lm_weights(&images, objective, epsilon, result.data(), on_device.data(),
-                                   slope_on_device.data(), NULL));
-        EXPECT_GS_OK(gs_lm_weights(&images, objective, epsilon, alone.data(), NULL, NULL, NULL));
+                                   slope_on_device.data()));
+        EXPECT_GS_OK(gs_lm_weights(&images, objective, epsilon, alone.data(), NULL, NULL));
         sum = result.read()[0];
         EXPECT_NEAR(alone.read()[0], sum, 1e-12 * sum);
         weight = doubles(on_device.read());

@@ -42,9 +42,9 @@ TEST(LmSolver, RestsWhereThereIsNothingToDo) {
 TEST(LmSolver, AddsAMultiple) {
     const device_vector<float> sum(std::vector<float>{5, 7, 0}), by(std::vector<float>{3, 5, 0}),
         weight(std::vector<float>{2, 0, 4});
-    ASSERT_GS_OK(gs_lm_add(sum.data(), 0.5f, NULL, by.data(), 3, NULL));
+    ASSERT_GS_OK(gs_lm_add(sum.data(), 0.5f, NULL, by.data(), 3));
     EXPECT_EQ(sum.read(), (std::vector<float>{6.5f, 9.5f, 0}));
-    ASSERT_GS_OK(gs_lm_add(sum.data(), -0.5f, weight.data(), by.data(), 3, NULL));
+    ASSERT_GS_OK(gs_lm_add(sum.data(), -0.5f, weight.data(), by.data(), 3));
     EXPECT_EQ(sum.read(), (std::vector<float>{3.5f, 9.5f, 0}));
 }
 
@@ -55,10 +55,10 @@ TEST(LmSolver, TheMeanOfUpdatesIsWeightedWithTheirDiagonals) {
     const device_vector<float> d2(std::vector<float>{3, 5, 0}), x2(std::vector<float>{6, 7, 0});
     const device_vector<double> dot(std::vector<double>{0});
     for (const auto &[d, x] : {std::pair(&d1, &x1), std::pair(&d2, &x2)}) {
-        ASSERT_GS_OK(gs_lm_add(sum.data(), 1, d->data(), x->data(), 3, NULL));
-        ASSERT_GS_OK(gs_lm_add(weights.data(), 1, NULL, d->data(), 3, NULL));
+        ASSERT_GS_OK(gs_lm_add(sum.data(), 1, d->data(), x->data(), 3));
+        ASSERT_GS_OK(gs_lm_add(weights.data(), 1, NULL, d->data(), 3));
     }
-    ASSERT_GS_OK(gs_lm_precondition_diagonal(weights.data(), sum.data(), 3, mean.data(), dot.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition_diagonal(weights.data(), sum.data(), 3, mean.data(), dot.data()));
     EXPECT_EQ(mean.read(), (std::vector<float>{5, 7, 0})); // (1 2 + 3 6) / 4, 5 7 / 5, none
 }
 
@@ -71,7 +71,7 @@ TEST(LmSolver, UnitsAreAddedWhereSomethingIsSeen) {
     for (int k = 0; k < 3; k++) seen.mean[k] = seen.log_scale[k] = seen.sh[k] = 1;
     for (int k = 0; k < 4; k++) seen.quaternion[k] = 1;
     const device_gaussians gaussians(values), diagonal(seen);
-    ASSERT_GS_OK(gs_lm_add_units(gaussians.get(), 4, diagonal.get(), NULL));
+    ASSERT_GS_OK(gs_lm_add_units(gaussians.get(), 4, diagonal.get()));
     const parameters sum(diagonal);
     for (int k = 0; k < 3; k++) {
         EXPECT_NEAR(sum.mean[k], 1 + 4 * std::exp(4.0), 1e-3);
@@ -110,7 +110,7 @@ TEST(LmSolver, AnUpdateIsLimitedForEachGaussian) {
     update.mean[3 * 4 + 2] = short_axis * std::sqrt(std::pow(farther[4] * 0.3, 2) - rest);
     const device_gaussians gaussians(values), device(update);
     const parameters before(device);
-    ASSERT_GS_OK(gs_lm_limit(gaussians.get(), radius, device.get(), NULL));
+    ASSERT_GS_OK(gs_lm_limit(gaussians.get(), radius, device.get()));
     const parameters after(device);
     for (int i = 0; i < 5; i++)
         for (int group = 0; group < GROUPS; group++) {
@@ -121,7 +121,6 @@ TEST(LmSolver, AnUpdateIsLimitedForEachGaussian) {
             }
         }
     for (int k = 0; k < 3; k++) EXPECT_EQ(after.mean[k], before.mean[k]); // near enough: to the last bit
-    EXPECT_EQ(gs_lm_limit(gaussians.get(), 0, device.get(), NULL), GS_INVALID_ARGUMENT);
 }
 
 // What a quadratic model says of a step: two sums over values.
@@ -131,9 +130,8 @@ TEST(LmSolver, DotProductsWithAWeightAndWithout) {
                              b = random_floats(3, values, 0, 1);
     const device_vector<float> of_weight(weight), of_a(a), of_b(b);
     const device_vector<double> sums(std::vector<double>{1, 2});
-    ASSERT_GS_OK(gs_lm_add_dot(NULL, of_a.data(), of_b.data(), int64_t(values), sums.data(), NULL));
-    ASSERT_GS_OK(
-        gs_lm_add_dot(of_weight.data(), of_a.data(), of_b.data(), int64_t(values), sums.data() + 1, NULL));
+    ASSERT_GS_OK(gs_lm_add_dot(NULL, of_a.data(), of_b.data(), int64_t(values), sums.data()));
+    ASSERT_GS_OK(gs_lm_add_dot(of_weight.data(), of_a.data(), of_b.data(), int64_t(values), sums.data() + 1));
     double plain = 1, weighted = 2;
     for (size_t i = 0; i < values; i++) {
         plain += double(a[i]) * b[i];

@@ -17,7 +17,7 @@ TEST(LmEdges, ViewsMayHaveDifferentCameraModels) {
     const device_gaussians direction(frame.random_direction(3));
     const size_t floats = size_t(frame.choice.count * GS_LM_TANGENT_STRIDE);
     const auto tangents = [&](const gs_lm_view *views, int count) {
-        ASSERT_GS_OK(gs_lm_tangents(frame.gaussians.get(), 1, views, count, direction.get(), NULL));
+        ASSERT_GS_OK(gs_lm_tangents(frame.gaussians.get(), 1, views, count, direction.get()));
     };
     const std::vector<float> zeros(floats); // records of culled splats are not written
     const device_vector<float> of_pinhole(zeros), of_fisheye(zeros), first(zeros), second(zeros);
@@ -36,7 +36,7 @@ TEST(LmEdges, ViewsMayHaveDifferentCameraModels) {
         for (gs_lm_view &view : views) view.records = records.data();
         const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
         EXPECT_GS_OK(
-            gs_lm_gradients(frame.gaussians.get(), 1, views.data(), int(views.size()), 0, sum.get(), NULL));
+            gs_lm_gradients(frame.gaussians.get(), 1, views.data(), int(views.size()), 0, sum.get()));
         return sum.values();
     };
     std::vector<double> sum = gradients({alone[0]});
@@ -87,10 +87,9 @@ TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
                           reinterpret_cast<float *>(frame.splat_grad.data())};
     const gs_lm_view views[] = {a, {frame.view.camera, frame.splats.data(), second.data()}};
     for (int again = 0; again < 2; again++) // overwrites what is there
-        ASSERT_GS_OK(gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, views, 2, 0,
-                                     sum.get(), NULL));
-    ASSERT_GS_OK(
-        gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, &a, 1, 1, sum.get(), NULL));
+        ASSERT_GS_OK(
+            gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, views, 2, 0, sum.get()));
+    ASSERT_GS_OK(gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, &a, 1, 1, sum.get()));
     expect_equal_groups(frame, sum.values(), expected, 1e-5);
 }
 
@@ -143,52 +142,12 @@ TEST(LmEdges, AnEmptySceneHasNoChange) {
     const device_gaussians none(0, 0);
     for (const double value : frame.forward(none, true)) ASSERT_EQ(value, 0);
     frame.take_squares({DISTWAR_BFLY, 0});
-    size_t bytes = 1;
-    ASSERT_GS_OK(gs_lm_blocks_bytes(0, 3, &bytes));
-    EXPECT_EQ(bytes, 0u);
-    ASSERT_GS_OK(gs_lm_add_diagonal(&frame.view, NULL, none.get(), NULL, NULL));
-    ASSERT_GS_OK(gs_lm_factor_blocks(none.get(), 1, NULL, NULL));
+    EXPECT_EQ(gs_lm_blocks_bytes(0, 3), 0u);
+    ASSERT_GS_OK(gs_lm_add_diagonal(&frame.view, NULL, none.get(), NULL));
+    ASSERT_GS_OK(gs_lm_factor_blocks(none.get(), 1, NULL));
     const device_vector<double> sum(std::vector<double>{7});
-    ASSERT_GS_OK(gs_lm_precondition(NULL, none.get(), none.get(), none.get(), sum.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition(NULL, none.get(), none.get(), none.get(), sum.data()));
     EXPECT_EQ(sum.read()[0], 7);
-}
-
-TEST(LmEdges, BadArgumentsAreNamed) {
-    const lm_frame frame(tiny);
-    const device_vector<double> sum(1);
-    const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
-    const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
-    refused(
-        gs_lm_squares(&frame.view, NULL, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
-        "gs_lm_squares: strategy block is not supported");
-    const device_gaussians other(31, 1), given(32, 1, true);
-    const gs_lm_view one = {frame.view.camera, frame.splats.data(), frame.tangents.data()};
-    const gs_gaussians *const all = frame.gaussians.get();
-    refused(gs_lm_tangents(all, 1, &one, 1, other.get(), NULL), "gs_lm_tangents: ");
-    refused(gs_lm_tangents(all, 1, &one, 0, given.get(), NULL), "GS_LM_VIEWS");
-    refused(gs_lm_tangents(given.get(), 1, &one, 1, given.get(), NULL), "not parameters");
-    gs_lm_metric metric = {23, 18, frame.weight.data(), frame.slope.data(), NULL};
-    refused(gs_lm_gauss_newton_metric(&images, epsilon, &metric, NULL),
-            "gs_lm_gauss_newton_metric: the metric must have the size of the images");
-    metric.height = 17, metric.mask = target.data();
-    refused(gs_lm_gauss_newton_metric(&images, epsilon, &metric, NULL),
-            "gs_lm_gauss_newton_metric: the metric must have the mask of the images");
-    metric.mask = NULL;
-    refused(gs_lm_gauss_newton_metric(&images, 0, &metric, NULL),
-            "gs_lm_gauss_newton_metric: epsilon must be in (0, 1]");
-    refused(gs_lm_weights(&images, GS_LM_L1_SSIM, 0, sum.data(), NULL, NULL, NULL),
-            "gs_lm_weights: epsilon must be in (0, 1]");
-    refused(gs_lm_weights(&images, GS_LM_L2, 1, sum.data(), NULL, frame.slope.data(), NULL),
-            "both or neither");
-    refused(gs_lm_weights(&images, gs_lm_objective(2), 1, sum.data(), NULL, NULL, NULL),
-            "gs_lm_weights: objective must be l1-ssim or l2");
-    metric.coupling = NULL;
-    refused(gs_lm_metric_apply(&metric, frame.slope.data(), frame.change.data(), NULL),
-            "gs_lm_metric_apply: a metric with a weight and a coupling must be given");
-    gs_view antialiased = frame.view;
-    antialiased.gaussians.antialias = 1;
-    refused(gs_lm_add_diagonal(&antialiased, frame.squares.data(), all, NULL, NULL),
-            "gs_lm_add_diagonal: antialias and eps2d must be 0");
 }
 
 } // namespace lm_tests
