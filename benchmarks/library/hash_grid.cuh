@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
 #pragma unroll
                 for (int k = 0; k < of_thread; ++k) v[k] = __hmul2(__float2half2_rn(weight(c)), gradient[k]);
                 const distwar::aligned_record<T> sink = {table, pairs};
-                if constexpr (H == how::plain) distwar::reduce_atomic(all, true, entry(c), v, sink);
-                if constexpr (H == how::one_call) distwar::reduce(all, true, entry(c), v, sink);
+                call<H == how::plain ? how::atomic : H>(all, true, entry(c), v, sink);
             } else {
                 const __half2 value = pair_of(c);
                 const __half2 v[1] = {value};
@@ -78,9 +77,7 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                     atomicAdd(table + 2 * size_t(key), double(__low2float(value)));
                     atomicAdd(table + 2 * size_t(key) + 1, double(__high2float(value)));
                 } else {
-                    const distwar::record<T> sink = {table, 1};
-                    if constexpr (H == how::one_call) distwar::reduce(all, true, key, v, sink);
-                    if constexpr (H == how::tree) distwar::reduce_tree(all, true, key, v, sink);
+                    call<H>(all, true, key, v, distwar::record<T>{table, 1});
                 }
             }
         }

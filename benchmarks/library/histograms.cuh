@@ -69,14 +69,8 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
                 add_native(to + K * bin + k, v[k]);
             }
         }
-    } else if constexpr (H == how::one_call && is_shared<B>) {
-        distwar::reduce(lanes, active, bin, v, distwar::in_shared(sink));
-    } else if constexpr (H == how::one_call) {
-        distwar::reduce(lanes, active, bin, v, sink);
-    } else if constexpr (H == how::atomic) {
-        distwar::reduce_atomic(lanes, active, bin, v, sink);
     } else {
-        distwar::reduce_tree(lanes, active, bin, v, sink);
+        call<H == how::one_call && is_shared<B> ? how::shared : H>(lanes, active, bin, v, sink);
     }
 }
 

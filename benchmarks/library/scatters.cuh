@@ -60,12 +60,8 @@ struct adder {
             for (int k = 0; k < K; ++k) add_native(sums, size_t(key) * K + k, value[k]);
         } else if constexpr (H == how::group) {
             of.add(value, sink, distwar::at_key{key});
-        } else if constexpr (H == how::tree) {
-            distwar::reduce_tree(all, active, key, value, sink);
-        } else if constexpr (H == how::atomic || H == how::vectors) {
-            distwar::reduce_atomic(all, active, key, value, sink);
         } else {
-            distwar::reduce(all, active, key, value, sink);
+            call<H>(all, active, key, value, sink);
         }
     }
 };

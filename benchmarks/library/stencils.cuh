@@ -68,14 +68,10 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
             T *const first = to + place_at(node);
 #pragma unroll
             for (int k = 0; k < 4; ++k) atomicAdd(first + k * stride, T(v.of[k]));
-        } else if constexpr (H == how::one_call || H == how::looped) {
-            distwar::reduce(all, active, place_at(node), p.values_at(node), sink);
-        } else if constexpr (H == how::shared) {
-            distwar::reduce(all, active, place_at(node), p.values_at(node), distwar::in_shared(sink));
         } else if constexpr (H == how::group) {
             group.add(p.values_at(node), sink, distwar::at_key{place_at(node)});
         } else {
-            distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
+            call<H>(all, active, place_at(node), p.values_at(node).of, sink);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels of other code bases in one binary: the plain kernel, the same by `reduce` and by distwar's other calls, and
 // by cooperative groups. Their sums are compared with sums in double. Each row has time, speedup over `plain`, error,
-// registers, bytes of stack and of machine code. The options are those of Google Benchmark.
+// registers and bytes of stack. The options are those of Google Benchmark.
 #include "hash_grid.cuh"
 #include "histograms.cuh"
 #include "scatters.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the benchmarks of user kernels: a case, its timed and checked variants, and the size of machine code.
+// Shared by the benchmarks of user kernels: a case, its timed and checked variants, and the calls that they compare.
 #pragma once
 
 #include "bench.cuh"
@@ -11,13 +11,8 @@
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/sink.cuh>
-#include <elf.h>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <random>
-#include <string.h>
 #include <type_traits>
 
 namespace cg = cooperative_groups;
@@ -38,34 +33,18 @@ enum class how {
     in_double // the reference
 };
 
-// Bytes of machine code of a kernel, by its mangled name, from the cubins in this executable. They must not be
-// compressed (nvcc --no-compress); 0 if the kernel is not found.
-inline size_t code_bytes(const void *kernel) {
-    static const std::map<std::string, size_t> sizes = [] {
-        std::map<std::string, size_t> found;
-        std::ifstream opened("/proc/self/exe", std::ios::binary);
-        const std::string exe((std::istreambuf_iterator<char>(opened)), std::istreambuf_iterator<char>());
-        const std::string magic = ELFMAG;
-        for (size_t at = exe.find(magic, 1); at != std::string::npos; at = exe.find(magic, at + 1)) {
-            Elf64_Ehdr head;
-            if (at + sizeof head > exe.size()) break;
-            memcpy(&head, &exe[at], sizeof head);
-            if (head.e_machine != 190 || at + head.e_shoff + head.e_shnum * sizeof(Elf64_Shdr) > exe.size())
-                continue;
-            std::vector<Elf64_Shdr> sections(head.e_shnum);
-            memcpy(sections.data(), &exe[at + head.e_shoff], head.e_shnum * sizeof(Elf64_Shdr));
-            for (const Elf64_Shdr &section : sections) {
-                const size_t name = at + sections[head.e_shstrndx].sh_offset + section.sh_name;
-                if (name < exe.size() && !strncmp(&exe[name], ".text.", 6))
-                    found[&exe[name + 6]] = section.sh_size;
-            }
-        }
-        return found;
-    }();
-    const char *name = nullptr;
-    if (cudaFuncGetName(&name, kernel) != cudaSuccess) return 0;
-    const auto found = name ? sizes.find(name) : sizes.end();
-    return found == sizes.end() ? 0 : found->second;
+// The call of the library that H names: reduce, unless it is another.
+template <how H, typename Key, typename Values, typename Sink>
+__device__ __forceinline__ void call(unsigned lanes, bool active, Key key, const Values &values,
+                                     const Sink &sink) {
+    if constexpr (H == how::tree)
+        distwar::reduce_tree(lanes, active, key, values, sink);
+    else if constexpr (H == how::atomic || H == how::vectors)
+        distwar::reduce_atomic(lanes, active, key, values, sink);
+    else if constexpr (H == how::shared)
+        distwar::reduce(lanes, active, key, values, distwar::in_shared(sink));
+    else
+        distwar::reduce(lanes, active, key, values, sink);
 }
 
 // One case, which lives as long as the program: `make` puts its data on the device and calls make_sums() and refer_to();
@@ -114,15 +93,14 @@ inline double time_of_warm(const std::function<void()> &launch_once) {
 }
 
 // Registers a variant: a launch and its kernel. Rows: time of one launch; `speedup` over the variant "plain", which comes
-// first; `error`; registers, bytes of stack and of machine code.
+// first; `error`; registers and bytes of stack.
 template <typename Case, typename Kernel, typename Launch>
 void add_variant(Case *of, const std::string &name, Kernel kernel, const Launch &launch_once) {
     const auto body = [=,
                        error = -1.0](benchmark::State &state) mutable { // called several times
-        const void *const compiled = reinterpret_cast<const void *>(kernel);
         cudaFuncAttributes attributes;
         if (!of->sums) of->make();
-        DEVICE_CHECK(cudaFuncGetAttributes(&attributes, compiled));
+        DEVICE_CHECK(cudaFuncGetAttributes(&attributes, kernel));
         if (error < 0) {
             device_clear(of->sums, of->count * sizeof *of->sums);
             launch_once();
@@ -145,7 +123,6 @@ void add_variant(Case *of, const std::string &name, Kernel kernel, const Launch 
         state.counters["error"] = error;
         state.counters["registers"] = attributes.numRegs;
         state.counters["stack"] = double(attributes.localSizeBytes);
-        state.counters["code"] = double(code_bytes(compiled));
     };
     benchmark::RegisterBenchmark((of->name + "/" + name).c_str(), body)
         ->UseManualTime()
