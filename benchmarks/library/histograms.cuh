@@ -11,17 +11,11 @@
 namespace histograms {
 
 enum { THREADS = 504, SHARED_BYTES = 28 * 200 * 2 * 4 };
-enum class bins {
-    shared_float,
-    shared_int,
-    shared_long,
-    global_float,
-    global_vectors
-}; // the last: aligned_record
-template <bins B>
-inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int || B == bins::shared_long;
-template <bins B>
-inline constexpr int values = B == bins::shared_int ? 1 : 2;
+enum class bins { shared, global, global_vectors }; // the last: aligned_record
+template <typename T>
+inline constexpr bool packs = std::is_same_v<T, int>;
+template <typename T>
+inline constexpr int values = packs<T> ? 1 : 2;
 
 struct rows {
     const int *index; // of the leaf's rows
@@ -43,14 +37,14 @@ __device__ __forceinline__ void add_native(T *to, T value) {
 template <bins B, how H, typename T>
 __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, const rows &given, int row,
                                         T *to) {
-    constexpr int K = values<B>;
+    constexpr int K = values<T>;
     T v[K] = {};
     if (active) {
-        if constexpr (B == bins::shared_int) {
+        if constexpr (packs<T>) {
             v[0] = given.packed[row];
         } else {
             const float2 both = given.gradient[row];
-            constexpr float scale = B == bins::shared_long ? 0x1p30f : 1;
+            constexpr float scale = sizeof(T) == 8 ? 0x1p30f : 1;
             v[0] = T(scale * both.x), v[1] = T(scale * both.y);
         }
     }
@@ -61,7 +55,7 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         if (!active) return;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-            if constexpr (B == bins::shared_long && H == how::plain) { // two words and a carry
+            if constexpr (sizeof(T) == 8 && H == how::plain) { // two words and a carry
                 unsigned *const words = reinterpret_cast<unsigned *>(to + K * bin + k);
                 const unsigned low = unsigned(v[k]), before = atomicAdd_block(words, low);
                 atomicAdd_block(words + 1, unsigned(v[k] >> 32) + (before + low < low));
@@ -70,13 +64,13 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
             }
         }
     } else {
-        call<H == how::one_call && is_shared<B> ? how::shared : H>(lanes, active, bin, v, sink);
+        call<H == how::one_call && B == bins::shared ? how::shared : H>(lanes, active, bin, v, sink);
     }
 }
 
 template <bins B, how H, typename T>
 __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins_of_column, T *histogram) {
-    constexpr int K = values<B>;
+    constexpr int K = values<T>;
     __shared__ T sums[SHARED_BYTES / sizeof(T)];
     const int words = given.columns * bins_of_column * K;
     const int rank = int(threadIdx.x + threadIdx.y * blockDim.x), threads = int(blockDim.x * blockDim.y);
@@ -128,7 +122,7 @@ __global__ void in_double(rows given, int bins_of_column, double *to) {
     const int bin = column * bins_of_column + given.bin[size_t(row) * given.columns + column];
     const float2 both = given.gradient[row];
     const double scale = std::is_integral_v<Sum> ? 0x1p30 : 1;
-    if constexpr (std::is_same_v<Sum, int>)
+    if constexpr (packs<Sum>)
         atomicAdd(to + bin, given.packed[row]);
     else
         atomicAdd(to + 2 * bin, scale * both.x), atomicAdd(to + 2 * bin + 1, scale * both.y);
@@ -145,17 +139,16 @@ struct drawn_rows {
 // Bins in shared memory or not. Half of the rows are in the leaf.
 template <typename Sum>
 struct histogram_case : kernel_case<Sum> {
-    static constexpr bool packs = std::is_same_v<Sum, int>;
     using kernel_case<Sum>::sums;
     const drawn_rows of;
     rows view;
 
     histogram_case(const char *where, const drawn_rows &asked)
-        : kernel_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {
+        : kernel_case<Sum>(std::string(where) + asked.name, packs<Sum> ? 0.0 : 1e-4), of(asked) {
         this->make = [this] { make_rows(); };
     }
     void make_rows() {
-        const int bins = of.bins_of_column, columns = of.columns, K = packs ? 1 : 2;
+        const int bins = of.bins_of_column, columns = of.columns;
         std::mt19937 random(4);
         std::uniform_real_distribution<float> draw(0, 1);
         std::vector<double> below(size_t(bins), 0.0); // of Zipf's law
@@ -182,16 +175,16 @@ struct histogram_case : kernel_case<Sum> {
         }
         view = {device_copy(index), int(index.size()),     columns,
                 device_copy(bin),   device_copy(gradient), device_copy(packed)};
-        this->make_sums(size_t(columns) * bins * K);
+        this->make_sums(size_t(columns) * bins * values<Sum>);
         this->refer_to(this->count, [&](double *to) {
             DEVICE_CHECK(launch_for(nullptr, view.count * columns, 256, in_double<Sum>, view, bins, to));
         });
-        if constexpr (packs) // they wrap
+        if constexpr (packs<Sum>) // they wrap
             for (double &sum : this->reference) sum = double(int(unsigned((long long)(sum))));
     }
     template <bins B, how H>
     void add(const char *variant) {
-        if constexpr (is_shared<B>)
+        if constexpr (B == bins::shared)
             add_variant(this, variant, in_shared_memory<B, H, Sum>, [=] {
                 DEVICE_CHECK(launch(nullptr, 2 * 132, dim3(of.columns, THREADS / of.columns),
                                     in_shared_memory<B, H, Sum>, view, of.bins_of_column, sums));
@@ -203,14 +196,14 @@ struct histogram_case : kernel_case<Sum> {
     }
 };
 
-template <bins B, typename Sum>
+template <typename Sum>
 void add_shared(const char *where, const drawn_rows &asked) {
     auto &one = *new histogram_case<Sum>(where, asked); // lives as long as the program
-    one.template add<B, how::plain>("plain");
-    one.template add<B, how::one_call>("reduce");
-    one.template add<B, how::atomic>("reduce_atomic");
-    one.template add<B, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
-    one.template add<B, how::tree>("reduce_tree");
+    one.template add<bins::shared, how::plain>("plain");
+    one.template add<bins::shared, how::one_call>("reduce");
+    one.template add<bins::shared, how::atomic>("reduce_atomic");
+    one.template add<bins::shared, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
+    one.template add<bins::shared, how::tree>("reduce_tree");
 }
 
 inline void add_all() {
@@ -219,21 +212,21 @@ inline void add_all() {
                                     {"4_columns_uniform", 1 << 22, 4, 255, keys::uniform},
                                     {"4_columns_zeros", 1 << 22, 4, 255, keys::zeros},
                                     {"1_column_zipf", 1 << 23, 1, 255, keys::zipf}}) {
-        add_shared<bins::shared_float, float>("histogram_shared_float/", asked);
-        add_shared<bins::shared_int, int>("histogram_shared_int32/", asked);
+        add_shared<float>("histogram_shared_float/", asked);
+        add_shared<int>("histogram_shared_int32/", asked);
     }
     for (const drawn_rows &asked : {drawn_rows{"28_columns_uniform", 1 << 20, 28, 64, keys::uniform},
                                     {"8_columns_zipf", 1 << 20, 8, 256, keys::zipf},
                                     {"8_columns_zeros", 1 << 20, 8, 256, keys::zeros}}) {
-        add_shared<bins::shared_long, long long>("histogram_shared_int64/", asked);
+        add_shared<long long>("histogram_shared_int64/", asked);
     }
     for (const drawn_rows &asked : {drawn_rows{"uniform", 1 << 23, 1, 20000, keys::uniform},
                                     {"zipf", 1 << 23, 1, 20000, keys::zipf},
                                     {"sorted", 1 << 23, 1, 20000, keys::sorted}}) {
         auto &one = *new histogram_case<float>("histogram_global_float/", asked);
-        one.add<bins::global_float, how::plain>("plain");
-        one.add<bins::global_float, how::one_call>("reduce");
-        one.add<bins::global_float, how::tree>("reduce_tree");
+        one.add<bins::global, how::plain>("plain");
+        one.add<bins::global, how::one_call>("reduce");
+        one.add<bins::global, how::tree>("reduce_tree");
         one.add<bins::global_vectors, how::one_call>("aligned_record_reduce");
         one.add<bins::global_vectors, how::tree>("aligned_record_reduce_tree");
         one.add<bins::global_vectors, how::atomic>("aligned_record_vector_atomics");
