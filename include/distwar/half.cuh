@@ -34,36 +34,25 @@ namespace distwar {
 
 namespace detail {
 
-template <>
-inline constexpr int halves_in<__half> = 1;
-template <>
-inline constexpr int halves_in<__nv_bfloat16> = 1;
-template <>
-inline constexpr int halves_in<__half2> = 2;
-template <>
-inline constexpr int halves_in<__nv_bfloat162> = 2;
-
 // A 16-bit type: its pair, and the conversions of a value and of a pair.
 template <typename>
 struct half_type {};
-template <>
-struct half_type<__half> {
-    using half = __half;
-    using pair = __half2;
-    static __host__ __device__ __forceinline__ float wide(__half a) { return __half2float(a); }
-    static __host__ __device__ __forceinline__ __half stored(float a) { return __float2half_rn(a); }
-    static __device__ __forceinline__ pair rounded(float2 a) { return __floats2half2_rn(a.x, a.y); }
-};
-template <>
-struct half_type<__nv_bfloat16> {
-    using half = __nv_bfloat16;
-    using pair = __nv_bfloat162;
-    static __host__ __device__ __forceinline__ float wide(__nv_bfloat16 a) { return __bfloat162float(a); }
-    static __host__ __device__ __forceinline__ __nv_bfloat16 stored(float a) {
-        return __float2bfloat16_rn(a);
-    }
-    static __device__ __forceinline__ pair rounded(float2 a) { return __floats2bfloat162_rn(a.x, a.y); }
-};
+#define DISTWAR_HALF_TYPE(single, two, to_float, from_float, from_floats)                                    \
+    template <>                                                                                              \
+    inline constexpr int halves_in<single> = 1;                                                              \
+    template <>                                                                                              \
+    inline constexpr int halves_in<two> = 2;                                                                 \
+    template <>                                                                                              \
+    struct half_type<single> {                                                                               \
+        using half = single;                                                                                 \
+        using pair = two;                                                                                    \
+        static __host__ __device__ __forceinline__ float wide(half a) { return to_float(a); }                \
+        static __host__ __device__ __forceinline__ half stored(float a) { return from_float(a); }            \
+        static __device__ __forceinline__ pair rounded(float2 a) { return from_floats(a.x, a.y); }           \
+    };
+DISTWAR_HALF_TYPE(__half, __half2, __half2float, __float2half_rn, __floats2half2_rn)
+DISTWAR_HALF_TYPE(__nv_bfloat16, __nv_bfloat162, __bfloat162float, __float2bfloat16_rn, __floats2bfloat162_rn)
+#undef DISTWAR_HALF_TYPE
 template <typename Half>
 using pair_of = typename half_type<Half>::pair;
 template <typename Pair>

@@ -252,16 +252,14 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
                     kept[j] =
                         vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
             float value[V];
-            DISTWAR_UNROLL
-            for (int j = 0; j < few; ++j) kept[j].unpack(value), take_largest(value, largest);
-            if (p + few < end)
-                over_entries<T, V>(in, p + few, end, v,
-                                   [&](const float(&other)[V]) { take_largest(other, largest); });
+            const auto over_run = [&](const auto &each) {
+                DISTWAR_UNROLL
+                for (int j = 0; j < few; ++j) kept[j].unpack(value), each(value);
+                if (p + few < end) over_entries<T, V>(in, p + few, end, v, each);
+            };
+            over_run([&](const float(&given)[V]) { take_largest(given, largest); });
             sums.begin(largest, 0);
-            DISTWAR_UNROLL
-            for (int j = 0; j < few; ++j) kept[j].unpack(value), sums.add(value);
-            if (p + few < end)
-                over_entries<T, V>(in, p + few, end, v, [&](const float(&other)[V]) { sums.add(other); });
+            over_run([&](const float(&given)[V]) { sums.add(given); });
             DISTWAR_UNROLL
             for (int k = 0; k < V; ++k)
                 value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))

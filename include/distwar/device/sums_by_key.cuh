@@ -116,22 +116,14 @@ __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) 
     return -1;
 }
 
-// A value in the type that values of T are summed in: float for 16 bits.
+// A value in the type that values of T are summed in, value_of<T>: float for 16 bits.
 template <typename T>
-using wide_of = value_of<T>;
-template <typename T>
-__device__ __forceinline__ wide_of<T> widened(T value) {
-    if constexpr (sizeof(T) == 2)
-        return half_type<T>::wide(value);
-    else
-        return value;
+__device__ __forceinline__ value_of<T> widened(T value) {
+    return destination<T>::wide(value);
 }
 template <typename T>
 __device__ __forceinline__ T rounded(double value) {
-    if constexpr (sizeof(T) == 8)
-        return value;
-    else
-        return destination<T>::stored(float(value));
+    return destination<T>::stored(value_of<T>(value));
 }
 
 // A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
@@ -162,7 +154,7 @@ struct vector_of {
     static __device__ __forceinline__ vector_of read(const void *source, int64_t at) {
         return {__ldg(static_cast<const word *>(source) + at)};
     }
-    __device__ __forceinline__ void unpack(wide_of<T> (&value)[V]) const {
+    __device__ __forceinline__ void unpack(value_of<T> (&value)[V]) const {
         T own[V];
         ::memcpy(static_cast<void *>(own), &bits, sizeof own);
         DISTWAR_UNROLL
@@ -345,7 +337,7 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
     detail::let_next_start();
     const int64_t step = int64_t(gridDim.x) * LARGEST_BLOCK, vectors = values / V;
     const int64_t first = int64_t(blockIdx.x) * LARGEST_BLOCK + threadIdx.x;
-    const auto look = [&](wide_of<T> value) {
+    const auto look = [&](value_of<T> value) {
         const unsigned bits = detail::upper_bits(value);
         if (detail::is_finite(value) && bits > own) own = bits;
     };
@@ -357,7 +349,7 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
             if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
         DISTWAR_UNROLL
         for (int r = 0; r < 4; ++r) {
-            wide_of<T> value[V];
+            value_of<T> value[V];
             vector[r].unpack(value);
             DISTWAR_UNROLL
             for (int k = 0; k < V; ++k) look(value[k]);
@@ -374,7 +366,7 @@ template <typename T, int Words>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
     constexpr int together = 4; // loads on their way
     __shared__ unsigned warps[ROWS_BLOCK / 32];
-    units_of<wide_of<T>, Words> units(0, 0);
+    units_of<value_of<T>, Words> units(0, 0);
     const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK, begin = int64_t(blockIdx.x) * ROWS_BLOCK;
     detail::wait_for_kernel_before();
     for (int64_t at = begin; at < values; at += together * step) {
@@ -419,7 +411,7 @@ struct row_tile {
 // of the vector. `together` vectors of a thread are on their way at a time in groups.
 template <typename T, int V, typename Out>
 struct float_adder {
-    using sum_type = wide_of<T>;
+    using sum_type = value_of<T>;
     static constexpr int sums = V, together = 4;
     static constexpr bool after_kernel = false; // find_largest
     void *out;
@@ -446,7 +438,7 @@ struct fixed_adder {
     long long *sum_of;
     uint32_t *report;
     unsigned largest;
-    units_of<wide_of<T>, Words> units;
+    units_of<value_of<T>, Words> units;
 
     __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed)
         : out(table), count(values), sum_of(fixed.sum), report(fixed.report), largest(), units(0, 0) {
@@ -462,7 +454,7 @@ struct fixed_adder {
         return planes<long long>{distwar::in_global(sum_of), count};
     }
     // Infinities and NaN go to `out` at once: their sum does not depend on the order.
-    __device__ __forceinline__ void convert(int64_t place, const wide_of<T> (&value)[1],
+    __device__ __forceinline__ void convert(int64_t place, const value_of<T> (&value)[1],
                                             long long (&sum)[Words]) const {
         DISTWAR_UNROLL
         for (int w = 0; w < Words; ++w) sum[w] = 0;
@@ -582,7 +574,7 @@ __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_g
                 for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
                 current = place[j];
             }
-            wide_of<T> value[V];
+            value_of<T> value[V];
             typename Adder::sum_type units[Adder::sums];
             vector[j].unpack(value);
             adder.convert(int64_t(groups.row[current]) * in.vectors + v, value, units);
@@ -655,7 +647,7 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
         for (int r = 0; r < rounds; ++r)
             if (row[r] >= 0) {
                 const int64_t to = row[r] * in.vectors + place[r];
-                wide_of<T> value[V];
+                value_of<T> value[V];
                 typename Adder::sum_type sum[Adder::sums];
                 vector[r].unpack(value);
                 adder.convert(to, value, sum);
