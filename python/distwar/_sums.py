@@ -3,31 +3,21 @@
 import ctypes
 import functools
 import sys
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p, sizeof
+from ctypes import POINTER, byref, c_char_p, c_size_t, c_void_p, sizeof
 
 import torch
 from torch import Tensor, from_numpy  # noqa: F401
 
 from ._library import load
 from ._tensors import is_plain, library_of, on, stream_of
+from .gs import struct_of
 
 TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 WAYS = {name: value for value, name in enumerate(
     "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
-
-
-class Rows(Structure):
-    """ix_rows."""
-    _fields_ = [("count", c_int64), ("width", c_int64), ("rows", c_int64), ("index", c_void_p),
-                ("index_bytes", c_int32), ("type", c_int), ("source", c_void_p), ("out", c_void_p),
-                ("skipped", c_int64), ("deterministic", c_int32), ("way", c_int), ("report", c_void_p),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32)]
-
-
-class Keys(Structure):
-    """ix_keys."""
-    _fields_ = [("count", c_int64), ("bins", c_int64), ("key", c_void_p), ("key_bytes", c_int32), ("counts", c_void_p),
-                ("report", c_void_p)]
+Rows = struct_of("ix_rows", "q count width rows", "P index", "i index_bytes type", "P source out", "q skipped",
+                 "i deterministic way", "P report workspace", "N workspace_bytes", "i float_sums")
+Keys = struct_of("ix_keys", "q count bins", "P key", "i key_bytes", "P counts report")
 
 
 class Error(RuntimeError):

@@ -2,33 +2,18 @@
 """libdistwar_train in Python by ctypes: the structs of distwar_train.h and its calls."""
 import ctypes
 import pathlib
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_double, c_size_t, c_void_p
 
 from . import gs
 from ._library import BACKENDS, load
 
 
-class View(Structure):
-    _fields_ = [("camera", gs.Camera), ("pixels", c_void_p), ("mask", c_void_p), ("alpha", c_void_p),
-                ("inverse_depth", c_void_p)]
-
-
-class Data(Structure):
-    _fields_ = [("views", POINTER(View)), ("view_count", c_size_t), ("points", c_void_p), ("colors", c_void_p),
-                ("point_count", c_size_t), ("scene", gs.Gaussians), ("everywhere", c_bool)]
-
-
-class Progress(Structure):
-    _fields_ = [("views", c_int64), ("views_in_all", c_int64), ("steps", c_int64), ("gaussians", c_int64),
-                ("sh_degree", c_int32), ("seconds", c_double), ("loss", c_double), ("loss_count", c_size_t),
-                ("losses", POINTER(c_double))]
-
-
-class Validation(Structure):
-    _fields_ = [("views", c_size_t), ("psnr", c_double), ("ssim", c_double), ("trained_psnr", c_double),
-                ("trained_ssim", c_double)]
-
-
+View = gs.struct_of("distwar_train_view", ("camera", gs.Camera), "P pixels mask alpha inverse_depth")
+Data = gs.struct_of("distwar_train_data", ("views", POINTER(View)), "N view_count", "P points colors", "N point_count",
+                    ("scene", gs.Gaussians), "B everywhere")
+Progress = gs.struct_of("distwar_train_progress", "q views views_in_all steps gaussians", "i sh_degree", "d seconds loss",
+                        "N loss_count", ("losses", POINTER(c_double)))
+Validation = gs.struct_of("distwar_train_validation", "N views", "d psnr ssim trained_psnr trained_ssim")
 WRITE = CFUNCTYPE(c_bool, c_void_p, c_void_p, c_size_t)
 
 

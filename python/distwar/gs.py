@@ -11,95 +11,45 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int
 
 GS_OK, GS_ISECTS_DO_NOT_FIT = 0, 2
 ADAM_ARRAYS = 8  # of a step of gs_adam_rows
+_TYPES = dict(q=c_int64, i=c_int32, f=c_float, d=c_double, N=c_size_t, P=c_void_p, B=ctypes.c_bool)
 
 
-class Gaussians(Structure):
-    _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
-                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh0", c_void_p),
-                ("color", c_void_p), ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32),
-                ("channels", c_int32), ("form", c_int32), ("eps2d", c_float)]
+def struct_of(name, *members):
+    """A Structure, by its name in C. members in their order: a letter of _TYPES and the names of members of that type, or
+    (name, type)."""
+    fields = []
+    for of in members:
+        letter, *names = of.split() if isinstance(of, str) else (None,)
+        fields += [(member, _TYPES[letter]) for member in names] or [of]
+    return type(name, (Structure,), dict(_fields_=fields))
 
 
-def _pointers(names):
-    return [(name, c_void_p) for name in names.split()]
-
-
-class Camera(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("fx", c_float), ("fy", c_float), ("cx", c_float),
-                ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float),
-                ("model", c_int32), ("distortion", c_float * 4), ("far_plane", c_float)]
-
-
-class Image(Structure):
-    _fields_ = _pointers("color transmittance n_contrib depth median_depth alpha")
-
-
-class TileRanges(Structure):
-    _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("isects", c_int64), ("tile_begin", c_void_p),
-                ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_isects", c_void_p)]
-
-
-class Views(Structure):
-    _fields_ = [("count", c_int32), ("cameras", POINTER(Camera))]
-
-
-class Rows(Structure):
-    _fields_ = [("begin", c_int32), ("end", c_int32)]
-
-
-class ViewMemory(Structure):
-    _fields_ = [("memory", c_void_p), ("bytes", c_size_t), ("isect_capacity", c_int64), ("bucket_capacity", c_int64)]
-
-
-class View(Structure):
-    _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
-                ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("memory", ViewMemory), ("splats", c_void_p),
-                ("image", Image), ("ranges", TileRanges), ("isects_needed", c_int64)]
-
-
-class CameraGradient(Structure):
-    _fields_ = [("matrix", c_float * 12), ("se3_grad", c_float * 6), ("intrinsics", c_float * 4),
-                ("reserved", c_float * 2)]
-
-
-class Gradient(Structure):
-    _fields_ = [*_pointers("color alpha splat_grad"), ("gaussians", Gaussians),
-                *_pointers("mean2d depth abs_mean2d camera pixel_mean2d largest"), ("block_limit", c_float), ("adam", c_void_p)]
-
-
-class Comparison(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), *_pointers("color target mask")]
-
-
-class LossImage(Structure):
-    _fields_ = [("images", Comparison), *_pointers("result color_gradient log_gain gain_sums depth depth_target depth_result "
-                                                   "depth_gradient"), ("depth_weight", c_float)]
-
-
-class SsimPair(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("planes", c_int32), ("valid", c_int32), *_pointers("first second")]
-
-
-class AdamRates(Structure):
-    _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
-                ("sh0", c_float), ("shN", c_float), ("sh_coefficients", c_int32)]
-
-
-class AdamArray(Structure):
-    _fields_ = [("value", c_void_p), ("gradient", c_void_p), ("first_moment", c_void_p), ("second_moment", c_void_p),
-                ("width", c_int32), ("rate", c_float)]
-
-
-class AdamRowsStep(Structure):
-    _fields_ = [("count", c_int64), ("visible", c_void_p), ("array", POINTER(AdamArray)), ("array_count", c_int32),
-                ("beta1", c_double), ("beta2", c_double), ("epsilon", c_float)]
-
-
-class Policy(Structure):
-    """distwar_policy: how gs_backward adds gradients to memory."""
-    _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
+Gaussians = struct_of("gs_gaussians", "q count", "i sh_degree", "P mean log_scale quaternion opacity_logit sh sh0 color covariance",
+                      "f scale_modifier", "i antialias channels form", "f eps2d")
+Camera = struct_of("gs_camera", "i width height", "f fx fy cx cy", ("rotation", c_float * 9), ("translation", c_float * 3),
+                   "f near_plane", "i model", ("distortion", c_float * 4), "f far_plane")
+Image = struct_of("gs_image", "P color transmittance n_contrib depth median_depth alpha")
+TileRanges = struct_of("gs_tile_ranges", "i tiles_x tiles_y", "q isects", "P tile_begin splat_index",
+                       "i pixels_per_thread split_tiles", "P tile_order", "i views", "q call", "P device_isects")
+Views = struct_of("gs_views", "i count", ("cameras", POINTER(Camera)))
+Rows = struct_of("gs_rows", "i begin end")
+ViewMemory = struct_of("gs_view_memory", "P memory", "N bytes", "q isect_capacity bucket_capacity")
+View = struct_of("gs_view", ("gaussians", Gaussians), "i sh_degree_used", ("background", c_float * 3), "P channel_background",
+                 ("camera", Camera), ("views", Views), ("rows", Rows), "i normalize_depth inverse_depth", ("memory", ViewMemory),
+                 "P splats", ("image", Image), ("ranges", TileRanges), "q isects_needed")
+CameraGradient = struct_of("gs_camera_gradient", ("matrix", c_float * 12), ("se3_grad", c_float * 6), ("intrinsics", c_float * 4),
+                           ("reserved", c_float * 2))
+Gradient = struct_of("gs_gradient", "P color alpha splat_grad", ("gaussians", Gaussians),
+                     "P mean2d depth abs_mean2d camera pixel_mean2d largest", "f block_limit", "P adam")
+Comparison = struct_of("gs_comparison", "i width height", "P color target mask")
+LossImage = struct_of("gs_loss_image", ("images", Comparison), "P result color_gradient log_gain gain_sums depth depth_target "
+                      "depth_result depth_gradient", "f depth_weight")
+SsimPair = struct_of("gs_ssim_pair", "i width height planes valid", "P first second")
+AdamRates = struct_of("gs_adam_rates", "f mean log_scale quaternion opacity_logit sh0 shN", "i sh_coefficients")
+AdamArray = struct_of("gs_adam_array", "P value gradient first_moment second_moment", "i width", "f rate")
+AdamRowsStep = struct_of("gs_adam_rows_step", "q count", "P visible", ("array", POINTER(AdamArray)), "i array_count", "d beta1 beta2",
+                         "f epsilon")
+Policy = struct_of("distwar_policy", "i strategy balance_threshold")  # distwar_policy: how gs_backward adds gradients to memory
 
 
 class Error(RuntimeError):
@@ -108,10 +58,7 @@ class Error(RuntimeError):
 
 _Allocate = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
 _Release = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
-
-
-class Allocator(Structure):
-    _fields_ = [("allocate", _Allocate), ("release", _Release), ("user", c_void_p)]
+Allocator = struct_of("gs_allocator", ("allocate", _Allocate), ("release", _Release), "P user")
 
 
 class Context:

@@ -4,7 +4,6 @@
     struct_layout_test.py FOLDER_OF_THE_PACKAGE EXAMPLES/GAUSSIANS INCLUDE_FOLDER C_COMPILER
 """
 import ctypes
-import re
 import subprocess
 import sys
 
@@ -16,8 +15,7 @@ source = '#include "distwar_gs.h"\n#include "distwar_train.h"\n'
 for struct in (*vars(gs).values(), *vars(_train).values()):
     if not isinstance(struct, type) or not issubclass(struct, ctypes.Structure) or struct is ctypes.Structure:
         continue
-    prefix = "distwar" if struct is gs.Policy else "gs" if struct.__module__ == "distwar.gs" else "distwar_train"
-    name = prefix + re.sub("([A-Z])", r"_\1", struct.__name__).lower()
+    name = struct.__name__
     source += f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");\n'
     for member, _ in struct._fields_:
         field = getattr(struct, member)
