@@ -31,32 +31,29 @@ struct fixed_format {
 namespace detail {
 
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
-template <typename T>
-__device__ __forceinline__ T exact_product(T a, T b) {
-    T result = a * b;
 #if DISTWAR_PTX
-    if constexpr (is_same<T, float>)
-        asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    else
-        result = __dmul_rn(a, b);
-#endif
-    return result;
+#define DISTWAR_EXACT(name, type, instruction, letter)                                                       \
+    __device__ __forceinline__ type name(type a, type b) {                                                   \
+        type result;                                                                                         \
+        asm(instruction " %0, %1, %2;" : "=" letter(result) : letter(a), letter(b));                         \
+        return result;                                                                                       \
+    }
+DISTWAR_EXACT(exact_product, float, "mul.rn.f32", "f")
+DISTWAR_EXACT(exact_product, double, "mul.rn.f64", "d")
+DISTWAR_EXACT(exact_quotient, float, "div.rn.f32", "f")
+DISTWAR_EXACT(exact_quotient, double, "div.rn.f64", "d")
+#undef DISTWAR_EXACT
+#else
+template <typename T>
+T exact_product(T a, T b) {
+    return a * b;
 }
 template <typename T>
-__device__ __forceinline__ T exact_quotient(T a, T b) {
-#if DISTWAR_PTX
-    if constexpr (is_same<T, float>) {
-        float result;
-        asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-        return result;
-    } else {
-        return __ddiv_rn(a, b);
-    }
-#else
+T exact_quotient(T a, T b) {
     const volatile T divisor = b; // else -ffast-math multiplies by a reciprocal
     return a / divisor;
-#endif
 }
+#endif
 
 } // namespace detail
 

@@ -37,24 +37,15 @@ __device__ auto part_of(const V (&given)[N]) {
 template <typename V>
 using part = decltype(detail::part_of(declared<const V &>()));
 
-// Write the values of `given` from `at` on and return the place behind them.
+// Writes the values of `given` from `at` on and returns the place behind them.
 template <typename T, typename V>
 __device__ __forceinline__ T *fill(T *at, const V &given) {
     static_assert(is_same<part<V>, T>, "distwar: the values of a list have one type");
-    if constexpr (is_vector<V>) {
-        *at++ = given.x, *at++ = given.y;
-        if constexpr (sizeof(V) > 2 * sizeof(T)) *at++ = given.z;
-        if constexpr (sizeof(V) > 3 * sizeof(T)) *at++ = given.w;
-    } else {
-        *at++ = given;
-    }
-    return at;
-}
-template <typename T, typename V, int N>
-__device__ __forceinline__ T *fill(T *at, const V (&given)[N]) {
-    DISTWAR_UNROLL
-    for (int i = 0; i < N; ++i) at = detail::fill(at, given[i]);
-    return at;
+    if constexpr (is_same<V, T>) // a copy of its bytes is more instructions
+        *at = given;
+    else
+        ::memcpy(static_cast<void *>(at), &given, sizeof given);
+    return at + sizeof given / sizeof(T);
 }
 
 } // namespace detail

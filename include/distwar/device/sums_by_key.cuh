@@ -97,9 +97,9 @@ struct row_request {
     const void *index;
     const void *source;
     int64_t count, rows, skipped;
-    int32_t vectors;  // of a row
-    bool wide;        // indices of 8 bytes
-    uint32_t *report; // its bytes are written apart
+    int32_t vectors; // of a row
+    bool wide;       // indices of 8 bytes
+    volatile unsigned char *report;
 };
 
 // Entry i of the index.
@@ -112,7 +112,7 @@ __device__ __forceinline__ int64_t index_at(const row_request &in, int64_t i) {
 // the first is looked at.
 __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) {
     if (uint64_t(index) < uint64_t(in.rows)) return index == in.skipped ? -1 : index;
-    if (in.report) *reinterpret_cast<volatile unsigned char *>(in.report) = key_outside;
+    if (in.report) *in.report = key_outside;
     return -1;
 }
 
@@ -187,7 +187,7 @@ struct fixed_sums {
     unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
     int parts;         // at most MOST_PARTS
     int log2_count;    // 2^log2_count >= the additions to one sum
-    uint32_t *report;
+    volatile unsigned char *report;
 };
 
 // The upper 32 bits of |value|: they order values, and hold the exponent.
@@ -436,7 +436,7 @@ struct fixed_adder {
     void *out;
     int64_t count;
     long long *sum_of;
-    uint32_t *report;
+    volatile unsigned char *report;
     unsigned largest;
     units_of<value_of<T>, Words> units;
 
@@ -460,8 +460,7 @@ struct fixed_adder {
         for (int w = 0; w < Words; ++w) sum[w] = 0;
         const unsigned bits = detail::upper_bits(value[0]);
         if (bits <= largest) {
-            if (units.of(value[0], sum) && report)
-                reinterpret_cast<volatile unsigned char *>(report)[1] = value_rounded;
+            if (units.of(value[0], sum) && report) report[1] = value_rounded;
         } else {
             detail::places_of<T, 1>(out, count).add(place, value);
         }
@@ -695,8 +694,9 @@ key_call call_of(const key_sums<T, Index, Out> &in) {
                   "distwar: the index has signed integers of 4 or 8 bytes");
     static_assert(is_same<T, Out> || (is_same<Out, float> && sizeof(T) == 2),
                   "distwar: sums have the type of the values, or are float for 16-bit values");
-    const row_request rows = {in.index,   in.source, in.count,           in.keys,
-                              in.skipped, 1,         sizeof(Index) == 8, in.report};
+    const row_request rows = {
+        in.index,   in.source, in.count,           in.keys,
+        in.skipped, 1,         sizeof(Index) == 8, reinterpret_cast<volatile unsigned char *>(in.report)};
     key_call call = {rows, in.width, in.out, in.way, static_cast<char *>(in.workspace), in.workspace_bytes};
     call.value_bytes = call.vector_bytes = int(sizeof(T)), call.out_bytes = int(sizeof(Out));
     return call;
