@@ -83,32 +83,25 @@ defaults() {
         done
     done
 }
-# NAME OPTIONS...: a part of the defaults is off, or one that was not made a default is on.
+# NAME SCENES OPTIONS...: a part of the defaults of these scenes is off, or one that was not made a default is on.
 ablation() {
     for seed in $seeds; do
         for scene in bonsai fern knot fox; do
-            while read -r name options; do
-                case $scene-$name in
-                # The defaults of these scenes.
-                fern-no-retire | bonsai-retire-* | knot-retire-* | fox-retire-* | fox-mcmc) continue ;;
-                bonsai-no-dropout | knot-no-dropout | fox-no-dropout | fox-one-view | fern-small-*) continue ;;
-                bonsai-whole-pictures | knot-whole-pictures | bonsai-small-* | knot-small-*) continue ;;
-                bonsai-three-views | fern-three-views | fox-three-views) continue ;;
-                fern-one-view) options="$options --resolutions 2:50:1" ;; # on small pictures, too
-                esac
-                train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed
+            while read -r name scenes options; do
+                case ,$scenes, in *,$scene,*) train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed ;; esac
             done <<'END'
-none
-mcmc --density mcmc
-no-average --schedule average=0
-no-retire --retire 0
-retire-0.16 --retire 0.16
-no-dropout --schedule dropout=0
-one-view --batch 1
-three-views --batch 3
-whole-pictures --resolutions none
-small-until-half --resolutions 2:50:4
-small-until-80 --resolutions 2:80:4
+none bonsai,fern,knot,fox
+mcmc bonsai,fern,knot --density mcmc
+no-average bonsai,fern,knot,fox --schedule average=0
+no-retire bonsai,knot,fox --retire 0
+retire-0.16 fern --retire 0.16
+no-dropout fern --schedule dropout=0
+one-view bonsai,knot --batch 1
+one-view fern --batch 1 --resolutions 2:50:1
+three-views knot --batch 3
+whole-pictures fern,fox --resolutions none
+small-until-half fox --resolutions 2:50:4
+small-until-80 fox --resolutions 2:80:4
 END
         done
     done
