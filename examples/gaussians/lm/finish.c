@@ -146,9 +146,9 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     run_log_options wanted = {.path = o->log,
                               .every = 1,
                               .evaluate_every = 1,
-                              .held_out = f->split.views + f->split.training,
-                              .held_out_count = f->split.held_out};
-    memcpy(wanted.background, f->notes.background, sizeof wanted.background);
+                              .shown = {f->split.views, NULL, f->notes.background},
+                              .first = f->split.training,
+                              .held_out = f->split.held_out};
     if (!run_log_open(&f->log, &wanted, why)) return false;
     run_log_start(&f->log, &state, (const run_setting[]){{.name = "scene", .text = o->scene}, {0}}, f->table);
     if (!measure(f, &f->before, why) ||

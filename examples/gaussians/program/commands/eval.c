@@ -34,10 +34,6 @@ typedef struct evaluation {
     double depth_error;   // the mean over the views that have a map
 } evaluation;
 
-static bool is_measured(const eval_options *o, const dataset_view *view) {
-    return o->all || view->held_out || (o->trained_on_all && o->holdout == 0);
-}
-
 static bool open_views(evaluation *e, fault *why) {
     const dataset *const data = &e->data;
     e->views = calloc(data->view_count, sizeof *e->views);
@@ -47,7 +43,7 @@ static bool open_views(evaluation *e, fault *why) {
         return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
-        if (!is_measured(e->options, view)) continue;
+        if (!e->options->all && !view->held_out) continue;
         if (!target_view_list(&e->views[e->count], view, why)) return false;
         e->views[e->count].depth_on_host = view->depth;
         target_view_upload(&e->views[e->count++], false);
@@ -70,8 +66,7 @@ static bool load(evaluation *e, fault *why) {
     if (o->trained_on_all)
         fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n",
                 o->scene);
-    const depth_maps_of of =
-        o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+    const depth_maps_of of = o->all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     if ((o->depth && !depth_maps_load(&e->data, o->depth, &loading, of, why)) ||
         !dataset_may_write(&e->data, o->json, why) || !open_views(e, why))
         return false;
@@ -125,30 +120,23 @@ static void measure_depth(evaluation *e) {
     device_free(result);
 }
 
-// A photograph is never at this path.
-static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
-    char name[32];
-    snprintf(name, sizeof name, "view_%05zu.png", i);
-    return path_join(path, e->options->pictures, name, why) && dataset_may_write(&e->data, path, why);
-}
-
 // Each view as it is rendered, and its photograph beside it. Removes those of an earlier run with more views.
 static bool write_pictures(const evaluation *e, fault *why) {
+    static const char format[] = "view_%05lld.png";
+    const char *const folder = e->options->pictures;
     char path[PATH_ROOM];
-    bool more = true;
+    if (!numbered_may_be_written(&e->data, folder, format, (int64_t)e->count, why)) return false;
     for (size_t i = 0; i < e->count; i++) {
         const target_view *const view = &e->views[i];
         image rendered;
-        if (!path_of_pictures(e, i, path, why) ||
+        if (!numbered_path(path, folder, format, (int64_t)i, why) ||
             !map_picture(&e->device, GS_MAX_SH_DEGREE, &view->camera, e->background, &rendered, why))
             return false;
         const bool done = image_write_beside(path, (const image *[]){&rendered, view->picture}, 2, 0, why);
         image_close(&rendered);
         if (!done) return false;
     }
-    for (size_t i = e->count; more; i++)
-        if (!path_of_pictures(e, i, path, why) || !file_remove(path, &more, why)) return false;
-    return true;
+    return remove_numbered(folder, format, (int64_t)e->count, why);
 }
 
 // Refines the pose of each view by itself: the others do not matter.
@@ -239,6 +227,7 @@ static bool read_notes(eval_options *o, float background[3], fault *why) {
     if (!o->background) memcpy(background, notes.background, sizeof notes.background); // zeros if it has none
     if (o->holdout < 0) o->holdout = notes.known ? notes.holdout : 8;
     o->trained_on_all = notes.known && notes.holdout == 0;
+    o->all |= o->trained_on_all && o->holdout == 0;
     return true;
 }
 

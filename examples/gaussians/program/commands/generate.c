@@ -29,7 +29,7 @@ typedef struct generate_options {
 typedef struct view_set {
     const generate_options *options;
     const char *name, *list;     // "train", "transforms_train.json"
-    const char *picture, *depth; // paths of files with their number, as of remove_numbered
+    const char *picture, *depth; // paths of numbered files
     int64_t first, last;
     bool exact_depth; // as .pfm; otherwise as .png with scale and shift
 } view_set;
@@ -75,30 +75,19 @@ static gs_camera camera_at(const generate_options *options, int64_t index) {
     return camera;
 }
 
-static bool path_of(char path[PATH_ROOM], const view_set *set, const char *format, int64_t index,
-                    fault *why) {
-    char file[48];
-    snprintf(file, sizeof file, format, (long long)(index - set->first));
-    return path_join(path, set->options->folder, file, why);
-}
-
-static void describe_lens(json_writer *json, const generate_options *options) {
-    const gs_camera camera = camera_without_pose(options);
-    if (camera.model == GS_PINHOLE) {
-        json_put_number(json, "camera_angle_x", DEMO_VIEW_ANGLE);
-        return;
-    }
-    static const char *const names[4] = {"k1", "k2", "k3", "k4"};
-    json_put_text(json, "camera_model", "OPENCV_FISHEYE");
-    json_put_number(json, "fl_x", camera.fx);
-    for (int i = 0; i < 4; i++) json_put_number(json, names[i], camera.distortion[i]);
-    json_put_integer(json, "w", camera.width);
-    json_put_integer(json, "h", camera.height);
-}
-
 static void describe_views(json_writer *json, const void *subject) {
+    static const char *const names[4] = {"k1", "k2", "k3", "k4"};
     const view_set *set = subject;
-    describe_lens(json, set->options);
+    const gs_camera lens = camera_without_pose(set->options);
+    if (lens.model == GS_PINHOLE) {
+        json_put_number(json, "camera_angle_x", DEMO_VIEW_ANGLE);
+    } else {
+        json_put_text(json, "camera_model", "OPENCV_FISHEYE");
+        json_put_number(json, "fl_x", lens.fx);
+        for (int i = 0; i < 4; i++) json_put_number(json, names[i], lens.distortion[i]);
+        json_put_integer(json, "w", lens.width);
+        json_put_integer(json, "h", lens.height);
+    }
     json_begin(json, "frames", '[');
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
@@ -147,7 +136,7 @@ static void hide_scale(plane *map, uint64_t seed, int64_t index) {
 static bool write_depth(const frame *f, const view_set *set, int64_t index, fault *why) {
     char path[PATH_ROOM];
     plane map;
-    if (!path_of(path, set, set->depth, index, why) ||
+    if (!numbered_path(path, set->options->folder, set->depth, index - set->first, why) ||
         !plane_open(&map, f->view.camera.width, f->view.camera.height, why))
         return false;
     device_download(map.values, f->view.image.depth, plane_size(&map) * sizeof *map.values);
@@ -165,8 +154,9 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
         char path[PATH_ROOM];
         image picture = {0};
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = path_of(path, set, set->picture, i, why) && picture_with_alpha(f, &picture, why) &&
-               image_write_png(path, &picture, why) && (!set->options->depth || write_depth(f, set, i, why));
+        done = numbered_path(path, set->options->folder, set->picture, i - set->first, why) &&
+               picture_with_alpha(f, &picture, why) && image_write_png(path, &picture, why) &&
+               (!set->options->depth || write_depth(f, set, i, why));
         image_close(&picture);
     }
     return done;
@@ -189,13 +179,6 @@ static bool write_views(const view_set *set, const gs_gaussians *gaussians, fram
            remove_numbered(folder, set->picture, count, why) &&
            remove_numbered(folder, set->depth, set->options->depth ? count : 0, why) &&
            path_join(path, folder, set->list, why) && json_save(path, describe_views, set, why);
-}
-
-// Removes the old list before its pictures are replaced.
-static bool remove_list(const view_set *set, fault *why) {
-    char path[PATH_ROOM];
-    bool removed;
-    return path_join(path, set->options->folder, set->list, why) && file_remove(path, &removed, why);
 }
 
 // As COLMAP's points3D.txt: the places of some Gaussians, as points that structure from motion found.
@@ -223,46 +206,40 @@ static bool write_points(const generate_options *options, const gs_gaussians *sc
     return output_file_commit(&file, why);
 }
 
-static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {
-    const view_set training = {.options = options,
+static bool generate(const generate_options *o, fault *why) {
+    const view_set sets[2] = {{.options = o,
                                .name = "train",
                                .list = "transforms_train.json",
                                .picture = "train/r_%04lld.png",
                                .depth = "depth/train/r_%04lld.png",
-                               .last = options->views},
-                   test = {.options = options,
-                           .name = "test",
-                           .list = "transforms_test.json",
-                           .picture = "test/r_%04lld.png",
-                           .depth = "depth/test/r_%04lld.pfm",
-                           .first = options->views,
-                           .last = options->views + options->test_views,
-                           .exact_depth = true};
-    frame f = {.with_depth = options->depth};
-    gs_gaussians gaussians = device_gaussians_from(scene);
-    const bool done = remove_list(&training, why) && remove_list(&test, why) &&
-                      write_points(options, scene, why) && write_views(&training, &gaussians, &f, why) &&
-                      write_views(&test, &gaussians, &f, why);
-    device_gaussians_close(&gaussians);
-    frame_close(&f);
-    return done;
-}
-
-static bool generate(const generate_options *options, fault *why) {
+                               .last = o->views},
+                              {.options = o,
+                               .name = "test",
+                               .list = "transforms_test.json",
+                               .picture = "test/r_%04lld.png",
+                               .depth = "depth/test/r_%04lld.pfm",
+                               .first = o->views,
+                               .last = o->views + o->test_views,
+                               .exact_depth = true}};
     char path[PATH_ROOM];
     gs_gaussians scene;
-    if (!folder_make(options->folder, why) || !path_join(path, options->folder, "scene.ply", why) ||
-        !output_is_possible(path, why) ||
-        !demo_scene_open(options->gaussians, (uint64_t)options->seed, &scene, why))
+    if (!folder_make(o->folder, why) || !path_join(path, o->folder, "scene.ply", why) ||
+        !output_is_possible(path, why) || !demo_scene_open(o->gaussians, (uint64_t)o->seed, &scene, why))
         return false;
-    const bool done = scene_write(path, &scene, why) && write_data(options, &scene, why);
+    frame f = {.with_depth = o->depth};
+    gs_gaussians gaussians = device_gaussians_from(&scene);
+    bool done = scene_write(path, &scene, why), removed;
+    for (int s = 0; s < 2 && done; s++) // the old lists before their pictures are replaced
+        done = path_join(path, o->folder, sets[s].list, why) && file_remove(path, &removed, why);
+    done = done && write_points(o, &scene, why);
+    for (int s = 0; s < 2 && done; s++) done = write_views(&sets[s], &gaussians, &f, why);
     if (done)
         printf("%s: %" PRId64 " views to train on, %" PRId64 " held out, %" PRId64 " x %" PRId64
                ", of %" PRId64 " Gaussians%s\n",
-               options->folder, options->views, options->test_views, options->size, options->size,
-               scene.count,
-               10 * scene.count > 11 * options->gaussians ? ": its thin parts need more than were asked for"
-                                                          : "");
+               o->folder, o->views, o->test_views, o->size, o->size, scene.count,
+               10 * scene.count > 11 * o->gaussians ? ": its thin parts need more than were asked for" : "");
+    device_gaussians_close(&gaussians);
+    frame_close(&f);
     scene_close(&scene);
     return done;
 }

@@ -30,6 +30,7 @@ typedef struct render_run {
     dataset data;
 } render_run;
 
+static const char frame_format[] = "frame_%05lld.png";
 enum { NO_PATH, ORBIT };
 static const char *const path_names[] = {"none", "orbit", NULL};
 
@@ -55,56 +56,12 @@ static const dataset_view *find_view(const dataset *data, const char *wanted, fa
     return NULL;
 }
 
-static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, fault *why) {
-    char name[32];
-    snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
-    return path_join(path, folder, name, why);
-}
-
-// Fails if a photograph is at a path where a frame will be written or removed.
-static bool frames_may_be_written(const render_options *options, const dataset *data, fault *why) {
-    char path[PATH_ROOM];
-    file_id ignored;
-    bool more = true;
-    for (int64_t i = 0; more; i++) {
-        if (!frame_path(path, options->output, i, why) || !dataset_may_write(data, path, why)) return false;
-        more = i < options->frames || file_id_of(path, &ignored);
-    }
-    return true;
-}
-
 // Makes an orthographic camera of one with a lens, where the options say so.
 static void flatten(const render_options *options, gs_camera *camera) {
     if (!(options->ortho > 0)) return;
     const float scale = (float)(camera->height / options->ortho) / camera->fy;
     camera->model = GS_ORTHO;
     camera->fx *= scale, camera->fy *= scale;
-}
-
-// view: NULL without --cameras.
-static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
-    const render_options *const o = run->options;
-    *view = o->cameras ? find_view(&run->data, o->view, why) : NULL;
-    *camera = *view ? (*view)->camera : camera_with_view_angle((int)o->width, (int)o->height, 0.8);
-    if (o->cameras ? !*view : !camera_around(&run->scene, (const double[3]){0, 0, 1}, camera, NULL, why))
-        return false;
-    flatten(o, camera);
-    return true;
-}
-
-static bool write_picture(const render_run *run, const image *picture, const dataset_view *view, fault *why) {
-    const render_options *const o = run->options;
-    const image *const beside[] = {picture, o->photo ? &view->picture : NULL};
-    const bool done = image_write_beside(o->output, beside, o->photo ? 2 : 1, 8, why);
-    if (done) {
-        printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture->width,
-               picture->height);
-        if (view) printf(", view %s", view->name);
-        if (o->photo)
-            printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture, NULL));
-        printf("\n");
-    }
-    return done;
 }
 
 // ---- the pictures
@@ -121,7 +78,8 @@ static bool fly(const render_run *run, fault *why) {
     flatten(o, &lens);
     bool done = (camera_orbit_open(&orbit, views, run->data.view_count, why) ||
                  fail(why, "%s: %s", o->cameras, why->text)) &&
-                frames_may_be_written(o, &run->data, why) && folder_make(o->output, why);
+                numbered_may_be_written(&run->data, o->output, frame_format, o->frames, why) &&
+                folder_make(o->output, why);
     free(views);
     progress_begin(&bar, "rendering", o->frames);
     for (int64_t at = 0; at < o->frames && done; at++) {
@@ -131,26 +89,39 @@ static bool fly(const render_run *run, fault *why) {
         camera_orbit_place(&orbit, (double)at / (double)o->frames, &camera);
         done = map_picture(&run->gaussians, (int)run->options->sh_degree, &camera, run->background, &picture,
                            why) &&
-               frame_path(path, o->output, at, why) && image_write_png(path, &picture, why);
+               numbered_path(path, o->output, frame_format, at, why) && image_write_png(path, &picture, why);
         image_close(&picture);
         if (progress_due(&bar)) progress_show(&bar, at + 1, NAN);
     }
     progress_end(&bar);
     // An earlier, longer flight has left more frames.
-    if (!done || !remove_numbered(o->output, "frame_%05lld.png", o->frames, why)) return false;
+    if (!done || !remove_numbered(o->output, frame_format, o->frames, why)) return false;
     printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
            (long long)o->frames, lens.width, lens.height);
     return true;
 }
 
+// One view: of the data, or of the whole scene.
 static bool render(const render_run *run, fault *why) {
-    const dataset_view *view;
-    gs_camera camera;
+    const render_options *const o = run->options;
+    const dataset_view *const view = o->cameras ? find_view(&run->data, o->view, why) : NULL;
+    gs_camera camera = view ? view->camera : camera_with_view_angle((int)o->width, (int)o->height, 0.8);
     image picture;
-    if (!place_camera(run, &view, &camera, why) ||
-        !map_picture(&run->gaussians, (int)run->options->sh_degree, &camera, run->background, &picture, why))
+    if (o->cameras ? !view : !camera_around(&run->scene, (const double[3]){0, 0, 1}, &camera, NULL, why))
         return false;
-    const bool done = write_picture(run, &picture, view, why);
+    flatten(o, &camera);
+    if (!map_picture(&run->gaussians, (int)o->sh_degree, &camera, run->background, &picture, why))
+        return false;
+    const image *const beside[] = {&picture, o->photo ? &view->picture : NULL};
+    const bool done = image_write_beside(o->output, beside, o->photo ? 2 : 1, 8, why);
+    if (done) {
+        printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture.width,
+               picture.height);
+        if (view) printf(", view %s", view->name);
+        if (o->photo)
+            printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture, NULL));
+        printf("\n");
+    }
     image_close(&picture);
     return done;
 }

@@ -23,17 +23,6 @@
 
 // ---- what is printed on stdout: before the first step, and at the end
 
-static void print_data(const train_options *options, const view_split *split) {
-    const image *first = split->views[0].picture;
-    bool differ = false;
-    for (size_t i = 0; i < split->training + split->held_out; i++)
-        differ |= split->views[i].picture->width != first->width ||
-                  split->views[i].picture->height != first->height;
-    printf("data       %s: %zu view%s to train on, %zu held out, %d x %d%s\n", options->data, split->training,
-           split->training == 1 ? "" : "s", split->held_out, first->width, first->height,
-           differ ? " and other sizes" : "");
-}
-
 static void print_memory(const train_run *run, int ranks) {
     const training_memory *const m = &run->memory;
     const double all = m->scene + m->step + m->pictures;
@@ -56,17 +45,6 @@ static void print_memory(const train_run *run, int ranks) {
                                                       0.9 * (double)unused));
 }
 
-static void print_start(const train_run *run) {
-    const stereo_result *const stereo = &run->stereo;
-    if (!run->random_start && stereo->views == 0) return;
-    printf("start      %zu %s%s", run->data.point_count,
-           run->random_start ? "random points" : "points by stereo",
-           run->random_start && run->options->random == 0 ? ": the data has none (docs/photographs.md)" : "");
-    if (stereo->views > 0)
-        printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
-    printf("\n");
-}
-
 // What a run takes on a CPU, and what takes less.
 static void print_cpu_time(const train_run *run) {
     const training_settings *const s = &run->settings;
@@ -85,13 +63,31 @@ static void print_cpu_time(const train_run *run) {
 
 static void print_plan(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
-    print_data(run->options, &run->split);
+    const view_split *const split = &run->split;
+    const image *const first = split->views[0].picture;
+    const stereo_result *const stereo = &run->stereo;
+    bool differ = false;
+    for (size_t i = 0; i < split->training + split->held_out; i++)
+        differ |= split->views[i].picture->width != first->width ||
+                  split->views[i].picture->height != first->height;
+    printf("data       %s: %zu view%s to train on, %zu held out, %d x %d%s\n", run->options->data,
+           split->training, split->training == 1 ? "" : "s", split->held_out, first->width, first->height,
+           differ ? " and other sizes" : "");
     printf("device     %d x %s\n", ranks, device_name());
     if (run->way && run->way->about) printf("           %s\n", run->way->about);
     const char *const few = run->way && run->way->few ? run->way->few(s, ranks) : NULL;
     if (few) printf("           %s: one GPU may be faster (docs/gpus.md)\n", few);
     print_memory(run, ranks);
-    if (!run->options->resume) print_start(run);
+    if (!run->options->resume && (run->random_start || stereo->views > 0)) {
+        const bool needed = run->random_start && run->options->random == 0;
+        printf("start      %zu %s%s", run->data.point_count,
+               run->random_start ? "random points" : "points by stereo",
+               needed ? ": the data has none (docs/photographs.md)" : "");
+        if (stereo->views > 0)
+            printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views,
+                   run->stereo_seconds);
+        printf("\n");
+    }
     if (s->budget > 0)
         printf("plan       %g s", s->budget);
     else
@@ -160,25 +156,6 @@ static void print_tuning(const training_report *report) {
         spent > 0 ? 100 * tuned->cost / spent : 0);
 }
 
-static void print_stages(const stage_clock *clock) {
-    if (clock->steps == 0) return;
-    printf("GPU        ms per step:");
-    for (int i = 0; i < STAGES; i++)
-        printf("%s %s %.4f", i ? "," : "", stage_name((stage)i),
-               clock->milliseconds[i] / (double)clock->steps);
-    printf("\n");
-}
-
-static void print_validation(const train_run *run) {
-    const run_point *const last = run_record_last(&run->log.record, RUN_VALIDATION);
-    if (!last) return;
-    printf(
-        "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu validation views, not trained on until then; %.2f "
-        "dB, %.4f on %zu training views\n",
-        (long long)last->iteration, last->mean.psnr, last->mean.ssim, run->validation.count,
-        last->training.psnr, last->training.ssim, run->validation.count);
-}
-
 static void print_poses(const run_poses *poses) {
     const pose_difference *before = &poses->before, *after = &poses->after;
     for (int i = 0; i < poses->sizes; i++)
@@ -195,7 +172,9 @@ static void print_poses(const run_poses *poses) {
 static void print_summary(const train_run *run, int ranks, int64_t written) {
     const train_options *const options = run->options;
     const training_report *const report = &run->report;
-    const run_point *const held_out = run_record_last(&run->log.record, RUN_EVALUATION);
+    const stage_clock *const clock = &report->clock;
+    const run_point *const held_out = run_record_last(&run->log.record, RUN_EVALUATION),
+                           *const aside = run_record_last(&run->log.record, RUN_VALIDATION);
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)written,
            run->state.gaussians.sh_degree, options->output);
     print_training(run, ranks);
@@ -206,8 +185,15 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
                (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->mean.psnr, held_out->mean.ssim);
-    print_validation(run);
-    print_stages(&report->clock);
+    if (aside)
+        printf(
+            "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu validation views, not trained on until "
+            "then; %.2f dB, %.4f on %zu training views\n",
+            (long long)aside->iteration, aside->mean.psnr, aside->mean.ssim, run->validation.count,
+            aside->training.psnr, aside->training.ssim, run->validation.count);
+    for (int i = 0; i < STAGES && clock->steps > 0; i++)
+        printf("%s %s %.4f%s", i ? "," : "GPU        ms per step:", stage_name((stage)i),
+               clock->milliseconds[i] / (double)clock->steps, i < STAGES - 1 ? "" : "\n");
     if (options->depth)
         printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
                run->depth.fitted, run->depth.maps, run->depth.mean_points, 100 * run->depth.mean_error);
@@ -323,36 +309,34 @@ static bool open_pictures(rank_run *r, fault *why) {
                               why); // no more than are measured at once
 }
 
-// The picture of a view, on all ranks.
-static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) {
-    frame f = {0};
-    const bool done =
-        training_state_render(&r->run->state, &r->shown, index, &f, why) && frame_picture(&f, out, why);
-    frame_close(&f);
-    return done;
-}
-
-static bool measure(void *context, quality *mean, fault *why) {
-    const rank_run *const r = context;
-    const view_split *const split = &r->run->split;
-    return quality_measure(&r->run->state, &r->shown, NULL, split->training, split->held_out, mean, NULL,
-                           why);
-}
-
-// The `validate` of run_log_options.
-static bool validate(void *context, quality *mean, quality *training, fault *why) {
-    const rank_run *const r = context;
-    const validation_views *const v = &r->run->validation;
-    return quality_measure(&r->run->state, &r->shown, v->views, 0, v->count, mean, NULL, why) &&
-           quality_measure(&r->run->state, &r->shown, v->trained, 0, v->count, training, NULL, why);
-}
-
-// ---- the log
-
-static void start_log(train_run *run) {
-    const view_split *split = &run->split;
+// All ranks keep the record, as all of them measure; the first one writes it.
+static bool open_log(rank_run *r, fault *why) {
+    train_run *const run = r->run;
+    const train_options *const o = run->options;
+    const view_split *const split = &run->split;
     const size_t aside = run->validation.count;
-    const run_setting more[] = {{"data", run->options->data, 0},
+    const bool kept = o->log || o->report || o->view; // otherwise training need not wait for values
+    const int64_t few = o->recipe.iterations / 200;   // 200 lines in a run, but one every 100 steps at least
+    run_log_options wanted = {.path = is_first(r) ? o->log : NULL,
+                              .append = o->resume != NULL,
+                              .every = !kept                    ? (o->budget ? SELDOM : o->recipe.iterations)
+                                       : o->budget || few > 100 ? 100
+                                       : few < 1                ? 1
+                                                                : few,
+                              .evaluate_every = kept ? o->eval_every : 0,
+                              .shown = r->shown,
+                              .first = split->training,
+                              .held_out = split->held_out,
+                              .validation = &run->validation};
+    if (aside > 0) {
+        // A twentieth of the iterations, an eighth where nobody sees the curve, and a multiple of the interval of log lines.
+        const int64_t interval = kept ? wanted.every : 1,
+                      part = (o->budget ? 10000 : o->recipe.iterations) / (kept ? 20 : 8) / interval;
+        wanted.validate_every = interval * (part < 1 ? 1 : part);
+        if (!kept) wanted.every = SELDOM * wanted.validate_every; // so that nobody looks on in between
+    }
+    if (!run_log_open(&run->log, &wanted, why)) return false;
+    const run_setting more[] = {{"data", o->data, 0},
                                 {"views", NULL, (double)split->training},
                                 {"held_out", NULL, (double)split->held_out},
                                 {"width", NULL, split->views[0].camera.width},
@@ -360,43 +344,6 @@ static void start_log(train_run *run) {
                                 {aside > 0 ? "validation" : NULL, NULL, (double)aside},
                                 {0}};
     run_log_start(&run->log, &run->state, more, run->table);
-}
-
-static run_log_options log_options(const train_run *run) {
-    const train_options *o = run->options;
-    const bool kept = o->log || o->report || o->view; // otherwise training need not wait for values
-    const int64_t few = o->recipe.iterations / 200;   // 200 lines in a run, but one every 100 steps at least
-    run_log_options wanted = {.path = o->log,
-                              .append = o->resume != NULL,
-                              .every = !kept                    ? (o->budget ? SELDOM : o->recipe.iterations)
-                                       : o->budget || few > 100 ? 100
-                                       : few < 1                ? 1
-                                                                : few,
-                              .evaluate_every = kept ? o->eval_every : 0,
-                              .held_out = run->split.views + run->split.training,
-                              .held_out_count = run->split.held_out};
-    if (run->validation.count > 0) {
-        // A twentieth of the iterations, an eighth where nobody sees the curve, and a multiple of the interval of log lines.
-        const int64_t interval = kept ? wanted.every : 1,
-                      part = (o->budget ? 10000 : o->recipe.iterations) / (kept ? 20 : 8) / interval;
-        wanted.validate_every = interval * (part < 1 ? 1 : part);
-        wanted.validation_count = run->validation.count;
-        if (!kept) wanted.every = SELDOM * wanted.validate_every; // so that nobody looks on in between
-    }
-    memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
-    return wanted;
-}
-
-// All ranks keep the record, as all of them measure; the first one writes it.
-static bool open_log(rank_run *r, fault *why) {
-    train_run *const run = r->run;
-    run_log_options wanted = log_options(run);
-    wanted.measure = measure;
-    wanted.validate = validate;
-    wanted.context = r;
-    if (!is_first(r)) wanted.path = NULL;
-    if (!run_log_open(&run->log, &wanted, why)) return false;
-    start_log(run);
     return true;
 }
 
@@ -410,9 +357,7 @@ static bool open_page(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const train_options *const o = run->options;
     if (!o->view) return true;
-    if (!page_source_of_run(&r->source, &run->split, why)) return false;
-    r->source.content.title = o->title;
-    memcpy(r->source.content.background, o->recipe.background, sizeof o->recipe.background);
+    if (!page_source_of_run(&r->source, &run->split, o->title, o->recipe.background, why)) return false;
     const live_page_options options = {.listen = o->listen,
                                        .content = r->source.content,
                                        .training = true,
@@ -509,13 +454,18 @@ static int compare_ranked(const void *a, const void *b) {
 static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out, fault *why) {
     const target_view *const view = &r->run->split.views[of->index];
     const int divisor = (view->camera.width + PAGE_WIDEST - 1) / PAGE_WIDEST;
-    image whole;
     *out = (page_picture){.name = view->name ? view->name : "",
                           .width = view->camera.width,
                           .height = view->camera.height,
                           .measured = of->quality};
-    if (!picture_of(r, of->index, &whole, why)) return false;
-    const bool done = map_trio(&whole, view->picture, divisor, out->trio, why);
+    frame f = {0};
+    image whole = {0};
+    const bool done = training_state_render(&r->run->state, &r->shown, of->index, &f, why) &&
+                      frame_picture(&f, &whole, why) &&
+                      image_downscale(&whole, divisor, &out->trio[0], why) &&
+                      image_downscale(view->picture, divisor, &out->trio[1], why) &&
+                      map_errors(&whole, view->picture, divisor, &out->trio[2], why);
+    frame_close(&f);
     image_close(&whole);
     return done;
 }
@@ -546,33 +496,26 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     return done;
 }
 
-// The page of the scene's file, as each of several ranks has only a part of the scene.
-static bool write_page(const train_run *run, const page_run *more, fault *why) {
-    const char *const folder = run->options->report;
-    char path[PATH_ROOM];
-    page_source source = {0};
-    page_written ignored;
-    bool done = path_join(path, folder, "index.html", why) && folder_make(folder, why) &&
-                scene_read(run->options->output, SCENE_FINITE, &source.scene, why);
-    const bool empty = done && source.scene.count == 0;
-    if (empty) fprintf(stderr, "dsplat: the scene holds no Gaussians, so there is no %s\n", path);
-    done = done && !empty && page_source_of_run(&source, &run->split, why) &&
-           page_source_take_scene(&source, PAGE_MOST, why);
-    if (done) {
-        page_content content = source.content;
-        content.title = run->options->title;
-        content.record = &run->log.record;
-        content.run = more;
-        memcpy(content.background, run->options->recipe.background, sizeof content.background);
-        done = page_write(path, &content, &ignored, why);
-    }
-    page_source_close(&source);
-    return done || empty;
-}
-
+// The page of the scene's file, as each of several ranks has only a part of the scene. A collective; rank 0 writes.
 static bool write_report(const rank_run *r, fault *why) {
+    const train_run *const run = r->run;
+    const train_options *const o = run->options;
+    char path[PATH_ROOM];
     page_run more = {0};
-    const bool done = measure_run(r, &more, why) && (!is_first(r) || write_page(r->run, &more, why));
+    page_source source = {.content.record = &run->log.record, .content.run = &more};
+    page_written ignored;
+    bool done = measure_run(r, &more, why);
+    if (done && is_first(r)) {
+        done = path_join(path, o->report, "index.html", why) && folder_make(o->report, why) &&
+               scene_read(o->output, SCENE_FINITE, &source.scene, why);
+        if (done && source.scene.count == 0)
+            fprintf(stderr, "dsplat: the scene holds no Gaussians, so there is no %s\n", path);
+        else
+            done = done && page_source_of_run(&source, &run->split, o->title, o->recipe.background, why) &&
+                   page_source_take_scene(&source, PAGE_MOST, why) &&
+                   page_write(path, &source.content, &ignored, why);
+        page_source_close(&source);
+    }
     for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&more.pictures[i / 3].trio[i % 3]);
     return done;
 }
@@ -657,19 +600,46 @@ typedef struct shared_start {
     atomic_bool stopped; // training, by a signal
 } shared_start;
 
-// The `load` of rank_work. Rank 0 writes.
-static bool load_shared(void *context, int own, fault *why) {
-    shared_start *const start = context;
+// What needs no device, such as reading files. Called once while ranks are started, which share it, or in each rank that a
+// launcher has started. Rank 0 writes.
+static bool load_shared(shared_start *start, int own, fault *why) {
     if (!train_prepare(start->run, own == 0, &start->gaussians, why)) return false;
-    if (start->run->options->ranks.gpus <= 1) return true;
+    if (start->run->options->gpus <= 1) return true;
     stop_request_begin();
     start->takes_signals = true;
     return true;
 }
 
+static bool load_for_all(void *context, fault *why) {
+    return load_shared(context, 0, why);
+}
+
+// Fails on the ranks whose data are not rank 0's: other views, names or sizes of them, points or Gaussians.
+static bool agree(const shared_start *start, ranks *group) {
+    const dataset *const data = &start->run->data;
+    const int64_t counts[] = {(int64_t)data->view_count, start->gaussians.count, (int64_t)data->point_count,
+                              start->gaussians.sh_degree};
+    uint64_t hash = train_hash(TRAIN_HASH_START, counts, sizeof counts);
+    for (size_t v = 0; v < data->view_count; v++) {
+        const dataset_view *const view = &data->views[v];
+        const int size[] = {view->camera.width, view->camera.height};
+        hash = train_hash(train_hash(hash, view->name, strlen(view->name) + 1), size, sizeof size);
+    }
+    int64_t outlines[RANKS_MAX];
+    return ranks_tell_all(group, (int64_t)hash, outlines, NULL) &&
+           (outlines[0] == (int64_t)hash ||
+            ranks_fail(group, "has other data than rank 0: the number, names or sizes of views, "
+                              "or the number of points or Gaussians"));
+}
+
 // Each rank has its own of what changes: views, whose cameras move with refined poses.
 static bool rank_body(ranks *group, void *context) {
     shared_start *const start = context;
+    fault why;
+    if (start->run->options->launched) {
+        if (!load_shared(start, ranks_own(group), &why)) return ranks_fail_with(group, &why);
+        if (!agree(start, group)) return false;
+    }
     if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
     train_run run = *start->run;
     const size_t views = run.split.training + run.split.held_out;
@@ -685,10 +655,43 @@ static bool rank_body(ranks *group, void *context) {
     return done;
 }
 
+// CUDA starts with its first call, which takes tenths of a second. Who needs the device sees whether it has failed.
+static void *start_device(void *nothing) {
+    cudaFree(NULL);
+    return nothing;
+}
+
+// One rank. The device starts while the photographs are decoded.
+static bool run_alone(shared_start *start, fault *why) {
+    pthread_t starter;
+    ranks *const group = ranks_alone_open();
+    if (!group) return fail(why, "no memory for a group of one rank");
+    const bool starts = pthread_create(&starter, NULL, start_device, NULL) == 0;
+    bool done = load_shared(start, 0, why);
+    if (starts) pthread_join(starter, NULL);
+    done = done && (rank_body(group, start) || fail(why, "%s", ranks_error(group)));
+    ranks_alone_close(group);
+    return done;
+}
+
+// On a CPU ranks are threads, unless a stand-in for NCCL is named.
 static bool run_all(train_run *run, fault *why) {
+    const train_options *const o = run->options;
+    const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
+    const ranks_plan plan = {.count = (int)o->gpus,
+                             .kind = o->launched          ? RANKS_LAUNCHED
+                                     : on_cpu && !o->nccl ? RANKS_THREADS
+                                                          : RANKS_GPUS,
+                             .nccl = o->nccl,
+                             .devices = on_cpu,
+                             .place = &o->place,
+                             .arguments = o->arguments,
+                             .end = stop_request_flag(),
+                             .prepare = o->launched ? NULL : load_for_all,
+                             .program = "dsplat"};
     shared_start start = {.run = run};
-    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
-    const bool done = run_on_ranks(&run->options->ranks, &work, why);
+    const bool done = o->gpus <= 1 && !o->launched && !o->nccl ? run_alone(&start, why)
+                                                               : ranks_run(&plan, rank_body, &start, why);
     if (start.takes_signals) {
         const int number = stop_request_end();
         run->stopped_by = atomic_load(&start.stopped) ? number : 0; // a signal may come when all work is done
@@ -734,8 +737,7 @@ int train_command(int argc, char **argv) {
     option_table default_table = {0};
     train_options_list(&usual, &default_table);
     train_run run = {.options = &options, .table = table.rows, .usual = default_table.rows};
-    if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
-        return report_misuse(&command, &why);
+    if (!train_options_check(&options, argc, argv, &why)) return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "commands/command.h"
 #include "plan.h"
+#include "ranks.h"
 #include "record/run_log.h"
 #include "start.h"
 
@@ -16,8 +17,12 @@ typedef struct train_options {
         *write_cameras, *listen, *depth, *budget, *resolutions, *schedule, *from,
         *validate; // checkpoint: of -o
     int64_t downscale, holdout, random, eval_every, checkpoint_every, align_steps;
-    rank_options ranks;
-    const char *title; // of pages
+    int64_t gpus; // 0: one
+    const char *nccl;
+    bool launched; // this is one of several ranks that mpirun, srun or torchrun has started
+    ranks_place place;
+    uint64_t arguments; // a hash of the command line, the same on all ranks
+    const char *title;  // of pages
     double memory;
     training_settings recipe;                   // iterations: under a budget, of which they follow, 0
     int reduce;                                 // index into blend_strategies
@@ -32,8 +37,11 @@ enum { TRAIN_GROUPS = 4 }; // that --help prints
 // depend on the option. A checkpoint does not record such an option, so --resume accepts another value.
 void train_options_list(train_options *options, option_table *table);
 // After parsing: fails if the options contradict each other. Completes options->recipe; --reproducible sets
-// options->reduce.
-bool train_options_check(train_options *options, fault *why);
+// options->reduce, a launcher sets options->gpus.
+bool train_options_check(train_options *options, int argc, char **argv, fault *why);
+// FNV-1a, from TRAIN_HASH_START on.
+#define TRAIN_HASH_START 0xcbf29ce484222325u
+uint64_t train_hash(uint64_t hash, const void *bytes, size_t count);
 
 // Depth maps, each fitted to the points that its view sees.
 typedef struct train_depth {

@@ -11,17 +11,16 @@
 enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
-    train_options out = {.background = "0,0,0",
-                         .resolutions = "auto",
-                         .schedule = "auto",
-                         .validate = "auto",
-                         .listen = LISTEN_DEFAULT,
-                         .downscale = 1,
-                         .holdout = 8,
-                         .align_steps = 100,
-                         .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
-                         .recipe = training_settings_default()};
-    return out;
+    return (train_options){.background = "0,0,0",
+                           .resolutions = "auto",
+                           .schedule = "auto",
+                           .validate = "auto",
+                           .listen = LISTEN_DEFAULT,
+                           .downscale = 1,
+                           .holdout = 8,
+                           .align_steps = 100,
+                           .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
+                           .recipe = training_settings_default()};
 }
 
 // docs/photographs.md has the rules of what is automatic. The first TRAIN_GROUPS groups are those of --help.
@@ -42,7 +41,8 @@ void train_options_list(train_options *o, option_table *table) {
                .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
         OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true, .automatic = true,
                .help = "MB that training may take of a GPU; auto: all photographs stay there"),
-        GPUS_OPTION(&o->ranks.gpus, "train"),
+        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX, .free_on_resume = true, .automatic = true,
+               .help = "train across N GPUs of this host; auto: one, or as mpirun, srun or torchrun says"),
 
         CAMERA_OPTIONS(settings),
         UNDISTORT_OPTION(&o->undistort),
@@ -90,10 +90,31 @@ void train_options_list(train_options *o, option_table *table) {
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between measurements of the held-out views; 0: only at the end"),
         LISTEN_OPTION(&o->listen),
-        NCCL_OPTION(&o->ranks.nccl),
+        OPTION("nccl", &o->nccl, .free_on_resume = true,
+               .help = "the path of libnccl.so.2, if the loader does not find it"),
         OPTIONS_END};
     option_table_add(table, rows);
     density_options_list(&o->recipe.density, table);
+}
+
+uint64_t train_hash(uint64_t hash, const void *bytes, size_t count) {
+    for (size_t k = 0; k < count; k++) hash = (hash ^ ((const unsigned char *)bytes)[k]) * 0x100000001b3;
+    return hash;
+}
+
+// Looks for a launcher.
+static bool find_ranks(train_options *o, int argc, char **argv, fault *why) {
+    const ranks_found found = ranks_find_place(&o->place, why);
+    if (found == RANKS_WRONG) return false;
+    o->arguments = train_hash(TRAIN_HASH_START, gs_version(), strlen(gs_version()) + 1);
+    for (int k = 0; k < argc; k++) o->arguments = train_hash(o->arguments, argv[k], strlen(argv[k]) + 1);
+    o->launched = found == RANKS_FOUND;
+    if (!o->launched) return o->gpus > 0 || !o->nccl || fail(why, "--nccl needs --gpus");
+    if (o->gpus > 0)
+        return fail(why, "--gpus starts ranks of its own, and this is one of %d that a launcher has started",
+                    o->place.count);
+    o->gpus = o->place.count;
+    return true;
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -165,14 +186,15 @@ static bool read_perturbation(train_options *o, fault *why) {
     return true;
 }
 
-bool train_options_check(train_options *o, fault *why) {
+bool train_options_check(train_options *o, int argc, char **argv, fault *why) {
+    if (!find_ranks(o, argc, argv, why)) return false;
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     const distwar_strategy strategy =
         blend_strategies[o->reduce].strategy; // that AUTO_REDUCE_OPTION has read
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
     if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
-    o->recipe.ranks = o->ranks.gpus;
+    o->recipe.ranks = o->gpus;
     o->recipe.from = o->from, o->recipe.random = o->random > 0;
     o->recipe.depth = o->depth, o->recipe.view = o->view;
     if (!(parse_color(o->background, o->recipe.background, why) &&

@@ -310,7 +310,7 @@ static bool prepare(train_run *run, fault *why) {
 // Without --memory the device decides.
 static bool memory_suffices(train_run *run, int64_t first, fault *why) {
     const train_options *o = run->options;
-    const int all = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->recipe.sh_degree;
+    const int all = o->gpus > 1 ? (int)o->gpus : 1, degree = (int)o->recipe.sh_degree;
     run->first_gaussians = first;
     run->way = way_of_ranks(&run->settings, first, all);
     const int ranks = run->way && run->way->range ? all : 1; // that have rows of their own

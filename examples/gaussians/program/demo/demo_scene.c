@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "demo/demo_scene.h"
-#include "files/growing.h"
 #include "gpu/vector.h"
 #include "random.h"
 #include "scene.h"
@@ -26,27 +25,22 @@ typedef void (*scene_shape)(const scene_place *at, double position[3]);
 // The colour of a place: `matt` for all directions, plus `gleam` along `view`, the direction from the eye,
 // of length 1. The gleam should be smooth, as only SH degrees up to 3 of it are kept.
 typedef struct scene_material {
-    void (*matt)(const scene_place *place, double color[3]);
+    void (*matt)(const scene_place *place, double color[3]);                        // or NULL: black
     void (*gleam)(const scene_place *place, const double view[3], double added[3]); // or NULL
 } scene_material;
 
-typedef struct scene_gaussian {
-    double mean[3], scale[3], quaternion[4], sh[BASES][3];
-} scene_gaussian;
-
 typedef struct scene_builder {
-    double spacing; // of neighbours, in world units
-    size_t count, room;
-    scene_gaussian *gaussians;
-    bool full; // memory ran out; later Gaussians are left out
+    double spacing;     // of neighbours, in world units
+    gs_gaussians *into; // NULL: they are only counted
+    int64_t count;      // so far
 } scene_builder;
 
 // Projects the colours on the basis. The gleam is sampled in directions that cover the sphere evenly.
 static void project_colors(const scene_place *place, const scene_material *material, double sh[BASES][3]) {
     const double golden = pi * (3 - sqrt(5));
-    double basis[BASES], color[3];
+    double basis[BASES], color[3] = {0};
     memset(sh, 0, sizeof(double[BASES][3]));
-    material->matt(place, color);
+    if (material->matt) material->matt(place, color);
     for (int channel = 0; channel < GS_CHANNELS; channel++)
         sh[0][channel] = scene_sh_constant(color[channel]);
     for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
@@ -63,16 +57,23 @@ static void project_colors(const scene_place *place, const scene_material *mater
 // x, y: two orthonormal axes; the third is their cross product.
 static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
                 const double scale[3], const scene_material *material) {
-    scene_gaussian g;
-    double z[3];
+    const double opacity = 0.95;
+    const gs_gaussians *const out = builder->into;
+    const int64_t i = builder->count++;
+    double z[3], quaternion[4], sh[BASES][3];
+    if (!out) return;
     cross(x, y, z);
     const double rotation[9] = {x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]};
-    quaternion_of_rotation(rotation, g.quaternion);
-    memcpy(g.mean, place->position, sizeof g.mean);
-    memcpy(g.scale, scale, sizeof g.scale);
-    project_colors(place, material, g.sh);
-    builder->full =
-        builder->full || !append(&builder->gaussians, &builder->count, &builder->room, &g, sizeof g);
+    quaternion_of_rotation(rotation, quaternion);
+    project_colors(place, material, sh);
+    for (int axis = 0; axis < 3; axis++) {
+        out->mean[3 * i + axis] = (float)place->position[axis];
+        out->log_scale[3 * i + axis] = (float)log(scale[axis]);
+    }
+    for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)quaternion[k];
+    for (int k = 0; k < GS_CHANNELS * BASES; k++)
+        out->sh[GS_CHANNELS * BASES * i + k] = (float)sh[k / GS_CHANNELS][k % GS_CHANNELS];
+    out->opacity_logit[i] = (float)log(opacity / (1 - opacity));
 }
 
 // out: the derivative of the shape by u or v. Returns its length.
@@ -102,7 +103,7 @@ static void scene_add_surface(scene_builder *builder, scene_shape shape, const s
                               const void *context) {
     const double h = builder->spacing, golden = 0.6180339887498949;
     int row = 0;
-    for (double u = 0; u < 1 && !builder->full; row++) {
+    for (double u = 0; u < 1; row++) {
         double along[3], across[3];
         scene_place place = {.context = context, .u = u, .v = 0.5};
         const double length = fmin(h / velocity(shape, place, true, along), 1 - u);
@@ -130,7 +131,7 @@ static void scene_add_surface(scene_builder *builder, scene_shape shape, const s
 static void scene_add_strand(scene_builder *builder, scene_shape shape, const double radius[2],
                              const scene_material *material, const void *context) {
     const double step = 2 * builder->spacing;
-    for (double u = 0; u < 1 && !builder->full;) {
+    for (double u = 0; u < 1;) {
         scene_place place = {.context = context, .u = u};
         double along[3], across[3];
         const double length = fmin(step / velocity(shape, place, true, along), 1 - u);
@@ -147,27 +148,6 @@ static void scene_add_strand(scene_builder *builder, scene_shape shape, const do
         add(builder, &place, along, across, scale, material);
         u += length;
     }
-}
-
-// Moves all Gaussians to a scene of SH degree 3 (scene_close closes it) and closes the builder, also on failure.
-static bool scene_builder_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
-    const double opacity = 0.95;
-    bool done = builder->full ? fail(why, "no memory for more than %zu Gaussians", builder->count)
-                              : scene_open(out, (int64_t)builder->count, DEGREE, why);
-    for (size_t i = 0; done && i < builder->count; i++) {
-        const scene_gaussian *g = &builder->gaussians[i];
-        for (int axis = 0; axis < 3; axis++) {
-            out->mean[3 * i + axis] = (float)g->mean[axis];
-            out->log_scale[3 * i + axis] = (float)log(g->scale[axis]);
-        }
-        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)g->quaternion[k];
-        for (int k = 0; k < GS_CHANNELS * BASES; k++)
-            out->sh[GS_CHANNELS * BASES * i + k] = (float)g->sh[k / GS_CHANNELS][k % GS_CHANNELS];
-        out->opacity_logit[i] = (float)log(opacity / (1 - opacity));
-    }
-    free(builder->gaussians);
-    *builder = (scene_builder){0};
-    return done;
 }
 
 // ---- the built-in scene
@@ -340,11 +320,6 @@ static void plate_colors(const scene_place *place, double color[3]) {
     light_up(place, lit(p), color);
 }
 
-static void black(const scene_place *place, double color[3]) {
-    (void)place;
-    color[0] = color[1] = color[2] = 0;
-}
-
 static void bead_colors(const scene_place *place, double color[3]) {
     memcpy(color, ((const ball *)place->context)->color, 3 * sizeof *color);
     light_up(place, 1, color);
@@ -357,8 +332,7 @@ static void light_up_strand(const scene_place *place, double color[3]) {
 }
 
 static void wire_colors(const scene_place *place, double color[3]) {
-    const double brass[3] = {0.75, 0.56, 0.28};
-    memcpy(color, brass, sizeof brass);
+    memcpy(color, (const double[3]){0.75, 0.56, 0.28}, 3 * sizeof *color);
     light_up_strand(place, color);
 }
 
@@ -377,7 +351,7 @@ static void blade_colors(const scene_place *place, double color[3]) {
 }
 
 static const scene_material lacquer = {knot_colors, varnish}, stone = {plate_colors, NULL},
-                            silver = {black, reflect}, glass = {bead_colors, varnish},
+                            silver = {NULL, reflect}, glass = {bead_colors, varnish},
                             brass = {wire_colors, glint}, grass = {blade_colors, NULL};
 
 // ---- the scene
@@ -415,13 +389,18 @@ static void add_grass(scene_builder *builder, uint64_t seed) {
 bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
     const double area = 18.4, strands = 14; // the number of Gaussians is area / h^2 + strands / h
     const double n = (double)about, h = (strands + sqrt(strands * strands + 4 * n * area)) / (2 * n);
-    scene_builder builder = {.spacing = h};
     const ball mirror = {.radius = ball_radius};
-    scene_add_surface(&builder, knot_tube, &lacquer, NULL);
-    scene_add_surface(&builder, ball_surface, &silver, &mirror);
-    scene_add_surface(&builder, foot, &stone, NULL);
-    scene_add_surface(&builder, plate, &stone, NULL);
-    add_cage(&builder);
-    add_grass(&builder, seed);
-    return scene_builder_finish(&builder, out, why);
+    int64_t count = 0;
+    for (int pass = 0; pass < 2; pass++) { // counts them, then fills the scene
+        scene_builder builder = {.spacing = h, .into = pass > 0 ? out : NULL};
+        if (pass > 0 && !scene_open(out, count, DEGREE, why)) return false;
+        scene_add_surface(&builder, knot_tube, &lacquer, NULL);
+        scene_add_surface(&builder, ball_surface, &silver, &mirror);
+        scene_add_surface(&builder, foot, &stone, NULL);
+        scene_add_surface(&builder, plate, &stone, NULL);
+        add_cage(&builder);
+        add_grass(&builder, seed);
+        count = builder.count;
+    }
+    return true;
 }

@@ -32,16 +32,16 @@ struct live_page {
     pthread_mutex_t lock; // for all below
     pthread_cond_t copied;
     bool paused, over, closing;
-    bool packing;                        // `scene` and `record` are the packer's, otherwise the trainer's
-    int64_t steps;                       // that a paused training may make
-    double looked, due;                  // when a page last asked, when the next copy may be made
-    int64_t version, taken;              // of the scene that there is, and that a page has last taken
-    shared_bytes *packed;                // that scene, or NULL
-    training_report report;              // its losses are not there
-    int64_t iteration, gaussians, total; // of the last observation; total: of `scene`
-    int64_t at;                          // iteration of `scene`
-    gs_gaussians scene;
-    run_record record; // its points at that iteration
+    bool packing;                 // `scene` and `record` are the packer's, otherwise the trainer's
+    int64_t steps;                // that a paused training may make
+    double looked, due;           // when a page last asked, when the next copy may be made
+    int64_t version, taken;       // of the scene that there is, and that a page has last taken
+    shared_bytes *packed;         // that scene, or NULL
+    training_report report;       // its losses are not there
+    int64_t iteration, gaussians; // of the last observation
+    int64_t at;                   // iteration of `scene`
+    gs_gaussians scene;           // of options.content, as the next is
+    run_record record;            // its points at that iteration
 };
 
 static void release_bytes(void *bytes) {
@@ -51,32 +51,10 @@ static void release_bytes(void *bytes) {
 
 // ---- the answers, on the server's thread
 
-static void give(page_answer *out, shared_bytes *shared, const char *type) {
-    *out = (page_answer){shared + 1, shared->count, type, release_bytes};
-}
-
-// A stream to memory that begins with the struct.
-static FILE *open_shared(char **memory, size_t *count) {
-    FILE *const stream = memory_stream_open(memory, count);
-    static const shared_bytes one = {1, 0};
-    if (stream) fwrite(&one, sizeof one, 1, stream);
-    return stream;
-}
-
-static shared_bytes *close_shared(FILE *stream, char **memory, const size_t *count) {
-    if (!memory_stream_close(stream)) {
-        free(*memory);
-        return NULL;
-    }
-    shared_bytes *const shared = (shared_bytes *)(void *)*memory;
-    shared->count = *count - sizeof *shared;
-    return shared;
-}
-
 static bool give_status(live_page *p, page_answer *out) {
     char *memory = NULL;
     size_t count;
-    FILE *const stream = open_shared(&memory, &count);
+    FILE *const stream = memory_stream_open(&memory, &count);
     if (!stream) return false;
     json_writer json = {.stream = stream, .first = true, .one_line = true};
     json_begin(&json, NULL, '{');
@@ -91,16 +69,19 @@ static bool give_status(live_page *p, page_answer *out) {
         json_put_boolean(&json, "over", p->over);
     }
     json_end(&json, '}');
-    shared_bytes *const shared = close_shared(stream, &memory, &count);
-    if (shared) give(out, shared, "application/json");
-    return shared != NULL;
+    const bool done = memory_stream_close(stream);
+    if (done)
+        *out = (page_answer){memory, count, "application/json", free};
+    else
+        free(memory);
+    return done;
 }
 
 static bool give_scene(live_page *p, page_answer *out) {
     if (!p->packed) return false;
     atomic_fetch_add(&p->packed->holders, 1);
     p->taken = p->version;
-    give(out, p->packed, "application/octet-stream");
+    *out = (page_answer){p->packed + 1, p->packed->count, "application/octet-stream", release_bytes};
     return true;
 }
 
@@ -140,14 +121,19 @@ static bool answer(void *context, const char *name, bool post, page_answer *out)
 
 // NULL: *why is set.
 static shared_bytes *pack(const page_content *content, page_written *written, fault *why) {
+    static const shared_bytes one = {1, 0};
     char *memory = NULL;
     size_t count;
-    FILE *const stream = open_shared(&memory, &count);
-    const bool done = stream && page_print_scene(stream, content, written, why);
-    shared_bytes *const shared = stream ? close_shared(stream, &memory, &count) : NULL;
-    if (shared && done) return shared;
-    if (!stream || done) fail(why, "no memory for the page's scene");
-    free(shared);
+    FILE *const stream = memory_stream_open(&memory, &count);
+    if (stream) fwrite(&one, sizeof one, 1, stream);
+    const bool printed = stream && page_print_scene(stream, content, written, why);
+    if (stream && memory_stream_close(stream) && printed) {
+        shared_bytes *const shared = (shared_bytes *)(void *)memory;
+        shared->count = count - sizeof *shared;
+        return shared;
+    }
+    if (!stream || printed) fail(why, "no memory for the page's scene");
+    free(memory);
     return NULL;
 }
 
@@ -176,11 +162,7 @@ static shared_bytes *pack_copy(live_page *p) {
     page_written written;
     gaussians_keep_finite(&p->scene);
     if (!scene_keep_heaviest(&p->scene, p->options.most, &ignored)) return NULL;
-    page_content content = p->options.content;
-    content.scene = &p->scene;
-    content.total = p->total;
-    content.record = &p->record;
-    return p->scene.count > 0 ? pack(&content, &written, &ignored) : NULL;
+    return p->scene.count > 0 ? pack(&p->options.content, &written, &ignored) : NULL;
 }
 
 static void *pack_copies(void *context) {
@@ -201,28 +183,23 @@ static void *pack_copies(void *context) {
 
 // ---- the trainer's thread
 
-// `scene` and `record` become those of now.
-static bool copy_run(live_page *p, const training_state *state, const run_record *record, fault *why) {
-    const gs_gaussians *const now = &state->gaussians;
-    scene_close(&p->scene);
-    if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;
-    device_gaussians_copy(&p->scene, now);
-    p->scene.antialias = now->antialias;
-    p->total = now->count;
-    p->record.count = 0;
-    for (size_t i = 0; i < record->count; i++)
-        if (!run_record_add(&p->record, &record->points[i], why)) return false;
-    return true;
-}
-
-// Called and left with the lock, which it gives back meanwhile: nobody else changes what is copied.
+// `scene` and `record` become those of now. Called and left with the lock, which it gives back meanwhile: nobody else
+// changes what is copied.
 static bool copy(live_page *p, const training_state *state, const run_record *record, fault *why) {
     const double began = seconds_now();
+    const gs_gaussians *const now = &state->gaussians;
     pthread_mutex_unlock(&p->lock);
-    const bool done = copy_run(p, state, record, why);
+    scene_close(&p->scene);
+    bool done = scene_open(&p->scene, now->count, now->sh_degree, why);
+    if (done) device_gaussians_copy(&p->scene, now);
+    p->scene.antialias = now->antialias;
+    p->options.content.total = now->count;
+    p->record.count = 0;
+    for (size_t i = 0; i < record->count && done; i++)
+        done = run_record_add(&p->record, &record->points[i], why);
     pthread_mutex_lock(&p->lock);
-    const double now = seconds_now();
-    p->due = now + fmax(least_rest, LIVE_PAGE_REST * (now - began));
+    const double end = seconds_now();
+    p->due = end + fmax(least_rest, LIVE_PAGE_REST * (end - began));
     p->at = state->place.views;
     p->packing = done;
     pthread_cond_signal(&p->copied);
@@ -282,13 +259,6 @@ bool live_page_finish(live_page *p, const training_state *state, const training_
 
 // ---- start and stop
 
-static bool print_html(live_page *p, fault *why) {
-    page_written ignored;
-    FILE *const stream = memory_stream_open(&p->html, &p->html_bytes);
-    const bool done = stream && page_print(stream, &p->options.content, &ignored, why);
-    return (stream && memory_stream_close(stream) && done) || fail(why, "no memory for the page");
-}
-
 live_page *live_page_start(const live_page_options *options, fault *why) {
     live_page *const p = calloc(1, sizeof *p);
     if (!p) {
@@ -302,7 +272,12 @@ live_page *live_page_start(const live_page_options *options, fault *why) {
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->copied, NULL);
     const page_site site = {answer, p};
-    bool done = print_html(p, why);
+    page_written ignored;
+    FILE *const stream = memory_stream_open(&p->html, &p->html_bytes);
+    bool done = stream && page_print(stream, &p->options.content, &ignored, why);
+    done = (stream && memory_stream_close(stream) && done) || fail(why, "no memory for the page");
+    p->options.content.scene = &p->scene;
+    p->options.content.record = &p->record;
     if (done && options->training) {
         p->packer_runs = pthread_create(&p->packer, NULL, pack_copies, p) == 0;
         done = p->packer_runs || fail(why, "no thread for the page");

@@ -44,7 +44,7 @@ typedef struct page_content {
     float background[GS_CHANNELS];
     double pivot[3], up[3]; // what the camera turns around, and the direction that is up
     size_t view_count;      // >= 1; the page begins with the first
-    const page_view *views;
+    page_view *views;
     const run_record *record; // of training, for the curves; NULL: there are none
     const page_run *run;      // the rest of a report; NULL: none
 } page_content;

@@ -153,8 +153,8 @@ static bool make_token(char token[SERVER_TOKEN_ROOM], fault *why) {
     return true;
 }
 
-// "ADDRESS:PORT", "[ADDRESS]:PORT".
-static bool read_address(page_server *s, const char *listen, uint16_t *port, fault *why) {
+// listen: "ADDRESS:PORT", "[ADDRESS]:PORT".
+static bool listen_on(page_server *s, const char *listen, fault *why) {
     const char *const colon = strrchr(listen, ':');
     char *end = NULL;
     const long number = colon ? strtol(colon + 1, &end, 10) : -1;
@@ -163,13 +163,7 @@ static bool read_address(page_server *s, const char *listen, uint16_t *port, fau
     if (length >= sizeof s->address || number < 0 || number > 65535 || end == colon + 1 || *end)
         return fail(why, "--listen %s: must be ADDRESS:PORT, such as 127.0.0.1:8080", listen);
     memcpy(s->address, listen + brackets, length);
-    *port = (uint16_t)number;
-    return true;
-}
-
-static bool listen_on(page_server *s, const char *listen, fault *why) {
-    uint16_t port;
-    if (!read_address(s, listen, &port, why)) return false;
+    const uint16_t port = (uint16_t)number;
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     const bool is_four = inet_pton(AF_INET, s->address, &four.sin_addr) == 1;

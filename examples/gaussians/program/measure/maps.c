@@ -39,10 +39,3 @@ bool map_errors(const image *a, const image *b, int divisor, image *out, fault *
         map_color((double)out->pixels[GS_CHANNELS * i] / FULL_ERROR, out->pixels + GS_CHANNELS * i);
     return done;
 }
-
-bool map_trio(const image *rendered, const image *photograph, int divisor, image *out, fault *why) {
-    memset(out, 0, 3 * sizeof *out);
-    return image_downscale(rendered, divisor, &out[0], why) &&
-           image_downscale(photograph, divisor, &out[1], why) &&
-           map_errors(rendered, photograph, divisor, &out[2], why);
-}

@@ -17,6 +17,5 @@ enum { FULL_ERROR = 64 }; // of 255: the brightest error
 void map_color(double part, uint8_t color[GS_CHANNELS]);
 // The mean of the channels' absolute differences of two pictures of one size, at 1/divisor of the size, in these colours.
 bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why);
-// A rendered picture, its photograph and their errors, all at 1/divisor of the size: out[3], to be closed also after a failure.
-bool map_trio(const image *rendered, const image *photograph, int divisor, image *out, fault *why);
+
 C_LINKAGE_END

@@ -62,14 +62,6 @@ void run_log_end_line(run_log *log, json_writer *json) {
     if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
 }
 
-static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
-    const run_log_options *o = &log->options;
-    if (o->measure) return o->measure(o->context, mean, why);
-    const training_state of = {.gaussians = *gaussians};
-    const shown_views shown = {.views = o->held_out, .background = o->background};
-    return quality_measure(&of, &shown, NULL, 0, o->held_out_count, mean, NULL, why);
-}
-
 static void put_option(json_writer *json, const option_spec *option) {
     if (option->kind == OPTION_INT)
         json_put_number(json, option->name, (double)*(const int64_t *)option->value);
@@ -81,7 +73,7 @@ static void put_option(json_writer *json, const option_spec *option) {
 
 void run_log_start(run_log *log, const training_state *state, const run_setting *more,
                    const option_spec *table) {
-    log->last_step = state->place.views;
+    log->last.iterations = state->place.views;
     log->last_gaussians = training_state_count(state);
     json_writer json;
     if (!run_log_begin_line(log, "start", &json)) return;
@@ -125,39 +117,34 @@ static void write_point(run_log *log, const run_point *point) {
     run_log_end_line(log, &json);
 }
 
-static void write_density(run_log *log, int64_t iteration, int64_t count) {
-    json_writer json;
-    if (!run_log_begin_line(log, "density", &json)) return;
-    json_put_integer(&json, "iteration", iteration);
-    json_put_integer(&json, "gaussians_before", log->last_gaussians);
-    json_put_integer(&json, "gaussians", count);
-    run_log_end_line(log, &json);
-}
-
 static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps,
-                  count = training_state_count(state);
+    const training_report *const last = &log->last;
+    const int64_t steps = report->iterations - last->iterations, count = training_state_count(state),
+                  timed = report->clock.steps - last->clock.steps;
+    json_writer json;
     run_point point = {.event = RUN_STEP,
                        .iteration = report->iterations,
                        .gaussians = (double)count,
                        .seconds = report->seconds,
-                       .measured = timed > log->last_clock.steps,
+                       .measured = timed > 0,
                        .policy = report->strategy.policy};
     if (steps == 0) return true;
-    for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
+    for (int64_t i = last->iterations + 1; i <= report->iterations; i++)
         point.loss += report->losses[i - report->first_iteration] / (double)steps;
-    point.iteration_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
-    point.wait_milliseconds = 1000 * (report->waited - log->last_waited) / (double)steps;
+    point.iteration_milliseconds = 1000 * (report->seconds - last->seconds) / (double)steps;
+    point.wait_milliseconds = 1000 * (report->waited - last->waited) / (double)steps;
     for (int i = 0; i < STAGES && point.measured; i++)
-        point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
-                                (double)(timed - log->last_clock.steps);
-    if (count != log->last_gaussians) write_density(log, point.iteration, count);
+        point.milliseconds[i] = (report->clock.milliseconds[i] - last->clock.milliseconds[i]) / (double)timed;
+    if (count != log->last_gaussians && run_log_begin_line(log, "density", &json)) {
+        json_put_integer(&json, "iteration", point.iteration);
+        json_put_integer(&json, "gaussians_before", log->last_gaussians);
+        json_put_integer(&json, "gaussians", count);
+        run_log_end_line(log, &json);
+    }
     write_point(log, &point);
-    log->last_step = point.iteration;
+    log->last = *report;
+    log->last.losses = NULL;
     log->last_gaussians = count;
-    log->last_seconds = point.seconds;
-    log->last_waited = report->waited;
-    log->last_clock = report->clock;
     return run_record_add(&log->record, &point, why);
 }
 
@@ -182,28 +169,32 @@ static bool add_quality(run_log *log, const run_point *p, size_t views, fault *w
 bool run_log_evaluation(run_log *log, const run_point *evaluation, fault *why) {
     run_point p = *evaluation;
     p.event = RUN_EVALUATION;
-    return add_quality(log, &p, log->options.held_out_count, why);
+    return add_quality(log, &p, log->options.held_out, why);
 }
 
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const run_log_options *const o = &log->options;
     run_point p = {.iteration = report->iterations, .seconds = report->seconds};
-    return measure(log, &state->gaussians, &p.mean, why) && run_log_evaluation(log, &p, why);
+    return quality_measure(state, &o->shown, NULL, o->first, o->held_out, &p.mean, NULL, why) &&
+           run_log_evaluation(log, &p, why);
 }
 
-static bool validate(run_log *log, const training_report *report, fault *why) {
+static bool validate(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_log_options *const o = &log->options;
+    const validation_views *const v = o->validation;
     run_point p = {.event = RUN_VALIDATION, .iteration = report->iterations, .seconds = report->seconds};
-    return o->validate(o->context, &p.mean, &p.training, why) &&
-           add_quality(log, &p, o->validation_count, why);
+    return quality_measure(state, &o->shown, v->views, 0, v->count, &p.mean, NULL, why) &&
+           quality_measure(state, &o->shown, v->trained, 0, v->count, &p.training, NULL, why) &&
+           add_quality(log, &p, v->count, why);
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
     if (training_passed(step, views, log->options.every) && !add_point(log, state, report, why)) return false;
     if (report->validating && training_passed(step, views, log->options.validate_every) &&
-        !validate(log, report, why))
+        !validate(log, state, report, why))
         return false;
-    if (often == 0 || !training_passed(step, views, often) || log->options.held_out_count == 0) return true;
+    if (often == 0 || !training_passed(step, views, often) || log->options.held_out == 0) return true;
     return evaluate(log, state, report, why);
 }
 
@@ -211,7 +202,7 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     const run_point *const last = run_record_last(&log->record, RUN_EVALUATION);
     const bool evaluated = !log->moved && last && last->iteration == report->iterations;
     if (!add_point(log, state, report, why)) return false;
-    if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
+    if (!evaluated && log->options.held_out > 0 && !evaluate(log, state, report, why)) return false;
     json_writer json;
     if (!run_log_begin_line(log, "end", &json)) return true;
     json_put_integer(&json, "iteration", report->iterations);

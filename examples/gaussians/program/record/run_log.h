@@ -69,16 +69,10 @@ typedef struct run_log_options {
     bool append;            // to an existing file, for a resumed run
     int64_t every;          // iterations between step lines, >= 1
     int64_t evaluate_every; // iterations between evaluations; 0: at the end only
-    const target_view *held_out;
-    size_t held_out_count; // 0: nothing is evaluated
-    float background[3];
-    // Measures the held-out views; NULL: quality_measure of the state's Gaussians.
-    bool (*measure)(void *context, quality *mean, fault *why);
-    int64_t validate_every;  // iterations between measurements of the validation views; 0: there are none
-    size_t validation_count; // how many these are
-    // Measures them, and as many that are trained on.
-    bool (*validate)(void *context, quality *mean, quality *training, fault *why);
-    void *context;
+    shown_views shown;      // all views, which must outlive the log
+    size_t first, held_out; // those held out, from the first on; none: nothing is evaluated
+    int64_t validate_every; // iterations between measurements of the validation views; 0: there are none
+    const validation_views *validation; // of `shown`: these, and as many that are trained on
 } run_log_options;
 
 // How the training views' poses changed; distances in extents of the scene.
@@ -96,9 +90,7 @@ typedef struct run_log {
     FILE *stream;
     int error; // errno of the first line that was not written; nothing is written after it; 0: none
     run_record record;
-    int64_t last_step; // of the last point
-    double last_seconds, last_waited;
-    stage_clock last_clock;
+    training_report last; // at the last point; its losses are not there
     int64_t last_gaussians;
     bool moved; // of the caller: the held-out cameras or the Gaussians have moved since the last evaluation
 } run_log;
@@ -111,8 +103,7 @@ typedef struct run_setting {
 
 bool run_log_open(run_log *log, const run_log_options *options, fault *why);
 // Writes the first line. state: the start of training. more: settings beside the options of the table, up to one without a
-// name. If options.measure is given, this and the calls below read only
-// the number of Gaussians and the iteration of a state.
+// name.
 void run_log_start(run_log *log, const training_state *state, const run_setting *more,
                    const option_spec *table);
 // run_log_observe must be called at least at every step that reaches or passes a multiple of this number.
