@@ -142,10 +142,10 @@ inline std::array<double, 2> change(const std::string &text, const std::string &
     std::array<double, 2> values = {NAN, NAN};
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-        size_t at = line.find(label), arrow = line.find("->");
-        if (at == std::string::npos || arrow == std::string::npos || arrow < at) continue;
-        values = {std::strtod(line.c_str() + at + label.size(), nullptr),
-                  std::strtod(line.c_str() + arrow + 2, nullptr)};
+        const size_t at = line.find(label), arrow = line.find("->");
+        if (at < arrow && arrow != line.npos)
+            values = {std::strtod(line.c_str() + at + label.size(), nullptr),
+                      std::strtod(line.c_str() + arrow + 2, nullptr)};
     }
     return values;
 }

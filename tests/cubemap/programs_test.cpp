@@ -77,6 +77,9 @@ TEST_P(FitProgram, TrainsAndWritesItsPicture) {
     const auto loss = change(out, "loss"), psnr = change(out, "PSNR");
     EXPECT_LT(loss[1], p.share * loss[0]) << out;
     EXPECT_GT(psnr[1], psnr[0] + p.decibels) << out;
+    // Of several strategies the first is in use at first, and stays so on the CPU.
+    EXPECT_EQ(out.find("tuning ") == out.npos, bool(ON_CPU)) << out;
+    EXPECT_TRUE(!ON_CPU || out.find("tree at threshold 0") != out.npos) << out;
     EXPECT_GT(lit(64, 48), 50);
     const std::vector<float> found = parameters();
     ASSERT_EQ(found.size(), p.parameters);
@@ -111,6 +114,7 @@ TEST_P(FitProgram, TrainsByEveryReduction) {
         const auto loss = change(out, "loss");
         EXPECT_LT(loss[1], p.share_of_quick * loss[0]) << name;
         EXPECT_CONTAINS(out, name + " at threshold 8");
+        EXPECT_EQ(out.find("tuning "), out.npos) << name; // one is not tuned
     }
 }
 

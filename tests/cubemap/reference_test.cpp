@@ -2,7 +2,6 @@
 // The reference: its adjoint against finite differences, and that what it looks up has no seams.
 #include "cubemap_reference.h"
 #include "derivative.h"
-#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace {
@@ -29,24 +28,6 @@ TEST(CubemapReference, AdjointIsTheDerivative) {
         EXPECT_LT(error.relative(), max_gradient_error) << size;
         EXPECT_GT(error.size(), 1);
     }
-}
-
-// Texels that are a linear function of place on face 0: between their centres so is what is looked up.
-TEST(CubemapReference, LookupIsLinearWithinAFace) {
-    const int size = 8;
-    std::vector<double> texel(3 * size_t(reference_level_begin(size, 4)));
-    for (int t = 0; t < size * size; t++) {
-        double point[3];
-        reference_center(0, t % size, t / size, size, point);
-        std::rotate_copy(point, point + 1, point + 3, &texel[3 * size_t(t)]); // y, z, and x, which is 1
-    }
-    for (double y = -0.87; y < 0.87; y += 0.1)
-        for (double z = -0.87; z < 0.87; z += 0.1) {
-            const double direction[3] = {3, 3 * y, 3 * z}, expected[3] = {y, z, 1};
-            double color[3];
-            reference_lookup(texel.data(), size, direction, 0, color);
-            for (int i = 0; i < 3; i++) EXPECT_NEAR(color[i], expected[i], 1e-12);
-        }
 }
 
 // On both sides of an edge, and on all sides of a corner, there is one colour.

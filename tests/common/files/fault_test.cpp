@@ -22,15 +22,15 @@ TEST(Fault, IsOneLineOfUtf8) {
     }
     fail(&why, "%s%s", std::string(1022, 'x').c_str(), "\u00e4"); // cut inside a character
     EXPECT_EQ(why.text, std::string(1022, 'x') + "?");
+    fail(&why, "%s", std::string(5000, 'x').c_str());
+    EXPECT_EQ(why.text, std::string(sizeof why.text - 1, 'x'));
 }
 
-TEST(Fault, TakesItsOwnOldTextAndCutsLongOnes) {
+TEST(Fault, MayTakeItsOwnOldText) {
     fault why;
-    EXPECT_FALSE(fail(&why, "%d", 7));
-    EXPECT_FALSE(fail(&why, "seven: %s", why.text));
+    fail(&why, "%d", 7);
+    fail(&why, "seven: %s", why.text);
     EXPECT_STREQ(why.text, "seven: 7");
-    fail(&why, "%s", std::string(5000, 'x').c_str());
-    EXPECT_EQ(std::string(why.text).size(), sizeof why.text - 1);
 }
 
 } // namespace

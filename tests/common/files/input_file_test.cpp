@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// What the readers' own tests (tests/gaussians/data) do not hold: long skips, and what is no file.
 #include "files.h"
 #include "files/input_file.h"
 #include <sys/stat.h>
@@ -44,20 +45,6 @@ TEST_F(InputFile, ReadsSkipsAndCounts) {
     }
 }
 
-TEST_F(InputFile, ChecksCountsWithoutOverflow) {
-    open("abcdefgh");
-    for (const auto &[count, size] : {std::pair<uint64_t, uint64_t>{8, 1}, {2, 4}, {0, 100}})
-        EXPECT_TRUE(input_file_expect(&file, count, size, "things", &why)) << why.text;
-    ASSERT_TRUE(input_file_skip(&file, 1, "a byte", &why));
-    const uint64_t one = 1;
-    for (const auto &[count, size] :
-         {std::pair<uint64_t, uint64_t>{2, 4}, {UINT64_MAX, 1}, {one << 62, 4}, {one << 63, 2}}) {
-        EXPECT_FALSE(input_file_expect(&file, count, size, "words", &why));
-        EXPECT_EQ(why.text, path + ": truncated or damaged: " + std::to_string(count) +
-                                " words announced, but only 7 bytes follow byte 1");
-    }
-}
-
 TEST_F(InputFile, OpensOnlyRegularFiles) {
     EXPECT_FALSE(input_file_open(&file, path.c_str(), &why));
     EXPECT_TRUE(contains(why, path + ": cannot open: No such file")) << why.text;
@@ -67,29 +54,6 @@ TEST_F(InputFile, OpensOnlyRegularFiles) {
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
     EXPECT_FALSE(input_file_open(&file, path.c_str(), &why)); // and does not wait for a writer
     EXPECT_TRUE(contains(why, path + ": not a regular file")) << why.text;
-}
-
-TEST_F(InputFile, ReadsLines) {
-    const std::string longest(100000, 'x');
-    const std::pair<std::string, std::vector<std::string>> rows[] = {
-        {"one\n\r\n  two \r\n" + longest + "\n", {"one", "", "  two ", longest}},
-        {"", {}},
-        {"tw", {"tw"}}, // without an end
-        {"tw\r", {"tw"}}};
-    for (const auto &[bytes, expected] : rows) {
-        std::vector<std::string> lines;
-        open(bytes);
-        EXPECT_EQ(file.line, nullptr);
-        while (input_file_next_line(&file, &why) && file.line) lines.push_back(file.line);
-        EXPECT_EQ(lines, expected);
-        EXPECT_TRUE(input_file_next_line(&file, &why)) << why.text;
-        EXPECT_EQ(file.line, nullptr);
-        EXPECT_EQ(file.number, lines.size());
-    }
-    open(std::string("one\nt\0o\n", 8));
-    EXPECT_TRUE(input_file_next_line(&file, &why));
-    EXPECT_FALSE(input_file_next_line(&file, &why));
-    EXPECT_EQ(why.text, path + ": at line 2: holds a zero byte");
 }
 
 } // namespace

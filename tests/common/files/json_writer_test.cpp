@@ -2,9 +2,7 @@
 // JSON as it is written, byte for byte.
 #include "files/json_writer.h"
 #include "files.h"
-#include <gtest/gtest.h>
 #include <cmath>
-#include <string>
 
 namespace {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "fit/fit.h"
 #include <gtest/gtest.h>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,27 +45,6 @@ TEST(Candidates, AreStrategiesAtThresholds) {
     EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_SERIAL, thresholds, 1)), "serial:8");
     EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_BLOCK, thresholds, 2)), "");
     EXPECT_EQ(text_of(tuner_candidates(offered, thresholds, 2)), "tree:0 atomic serial:8 serial:0 tree:8");
-}
-
-// One candidate is not tuned. Of several the first is in use at first, and stays so on the CPU.
-TEST(StrategyTuner, BeginsWithTheFirstCandidate) {
-    const int thresholds[] = {0, 8};
-    for (const candidate_list &list :
-         {candidate_list{1, {{DISTWAR_SERIAL, 12}}}, tuner_candidates(offered, thresholds, 2)}) {
-        const auto tuner = std::make_unique<strategy_tuner>();
-        strategy_tuner_open(tuner.get(), &list);
-        EXPECT_EQ(tuner->tunes, list.count > 1 && !ON_CPU);
-        EXPECT_EQ(tuner->policy.strategy, list.rows[0].strategy);
-        EXPECT_EQ(tuner->policy.balance_threshold, list.rows[0].balance_threshold);
-        if (list.count == 1) {
-            strategy_tuner_begin(tuner.get());
-            strategy_tuner_end(tuner.get(), 1);
-            const strategy_report report = strategy_tuner_report(tuner.get());
-            EXPECT_FALSE(report.tuned);
-            EXPECT_EQ(report.policy.strategy, DISTWAR_SERIAL);
-        }
-        strategy_tuner_close(tuner.get());
-    }
 }
 
 TEST(BenchCosts, AreTheMeanOfTheMediansOfViews) {
