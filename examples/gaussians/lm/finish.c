@@ -81,7 +81,13 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
     finish *const f = context;
     finish_step *const here = &f->steps[f->count++];
     json_writer json;
-    if (!json_is_stdout(f->options->json)) lm_step_print(step);
+    char batches[48] = "";
+    if (step->batches > 1) snprintf(batches, sizeof batches, " in %lld batches", (long long)step->batches);
+    if (!json_is_stdout(f->options->json))
+        printf("LM step    %lld: objective %.6f -> %.6f on %lld views%s, gamma %.3f, damping %g, "
+               "gain ratio %.3f%s, %.2f s\n",
+               (long long)step->step, step->before, step->after, (long long)step->images, batches,
+               step->gamma, step->damping, step->gain, step->kept ? "" : ", undone", step->seconds);
     here->step = *step;
     if (!measure(f, &here->mean, why)) return false;
     if (!run_log_begin_line(&f->log, "lm", &json)) return true;
@@ -133,7 +139,6 @@ static void print_summary(const finish *f) {
 
 static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *o = f->options;
-    const lm_observer observer = {.observe = after_step, .context = f};
     lm_settings settings = o->lm;
     settings.policy = (distwar_policy){lm_strategies[o->reduce].strategy, (int)o->threshold};
     settings.seed = (uint64_t)o->seed;
@@ -153,7 +158,7 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     run_log_start(&f->log, &state, (const run_setting[]){{.name = "scene", .text = o->scene}, {0}}, f->table);
     if (!measure(f, &f->before, why) ||
         (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_point){.mean = f->before}, why)) ||
-        !finish_lm(&f->gaussians, f->split.views, f->split.training, &settings, &observer, why))
+        !finish_lm(&f->gaussians, f->split.views, f->split.training, &settings, after_step, f, why))
         return false;
     f->log.moved = true;
     // as of a run without iterations

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The settings of Levenberg-Marquardt: defaults, those of 3DGS-LM, options, and the options that exclude each other.
 #include "solver.h"
-#include <stdio.h>
 
 lm_settings lm_settings_default(void) {
     return (lm_settings){.steps = 5,
@@ -89,24 +88,8 @@ void lm_options_list(lm_settings *o, option_table *table) {
 }
 
 bool lm_settings_check(const lm_settings *o, fault *why) {
-    const struct {
-        bool meet;
-        const char *sentence;
-    } refused[] = {
-        {o->objective == GS_LM_L2 && o->centre_only,
-         "--lm-objective l2 excludes --lm-ssim centre: it has no SSIM"},
-        {o->least_damping > o->most_damping, "--lm-damping-min must not be above --lm-damping-max"},
-    };
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (refused[i].meet) return fail(why, "%s", refused[i].sentence);
-    return true;
-}
-
-void lm_step_print(const lm_step *step) {
-    char batches[48] = "";
-    if (step->batches > 1) snprintf(batches, sizeof batches, " in %lld batches", (long long)step->batches);
-    printf("LM step    %lld: objective %.6f -> %.6f on %lld views%s, gamma %.3f, damping %g, "
-           "gain ratio %.3f%s, %.2f s\n",
-           (long long)step->step, step->before, step->after, (long long)step->images, batches, step->gamma,
-           step->damping, step->gain, step->kept ? "" : ", undone", step->seconds);
+    if (o->objective == GS_LM_L2 && o->centre_only)
+        return fail(why, "--lm-objective l2 excludes --lm-ssim centre: it has no SSIM");
+    return o->least_damping <= o->most_damping ||
+           fail(why, "--lm-damping-min must not be above --lm-damping-max");
 }

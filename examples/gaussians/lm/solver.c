@@ -400,7 +400,8 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
 }
 
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
-               const lm_settings *settings, const lm_observer *observer, fault *why) {
+               const lm_settings *settings, bool (*observe)(void *context, const lm_step *step, fault *why),
+               void *context, fault *why) {
     if (gaussians->antialias) return fail(why, "Levenberg-Marquardt does not take antialiased scenes");
     solver s = {.gaussians = gaussians, .views = views, .view_count = view_count, .settings = settings};
     progress bar;
@@ -415,7 +416,7 @@ bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t v
         spent += seconds_now() - started;
         report.seconds = spent;
         if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
-        if (done && observer && observer->observe) done = observer->observe(observer->context, &report, why);
+        done = done && observe(context, &report, why);
     }
     progress_end(&bar);
     solver_close(&s);

@@ -27,9 +27,9 @@ typedef struct lm_settings {
     double damping;         // at first
     double least_damping, most_damping; // of later steps; the range is widened to hold the first
     int by_length;                      // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
-    double least_gain;     // a step whose gain ratio is smaller is undone; not an option
-    bool published;        // lm_settings_published was the start
-    distwar_policy policy; // atomic, serial, bfly or tree
+    double least_gain;                  // a step whose gain ratio is smaller is undone; not an option
+    bool published;                     // lm_settings_published was the start
+    distwar_policy policy;              // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
 } lm_settings;
@@ -54,18 +54,11 @@ typedef struct lm_step {
     double milliseconds[LM_PARTS]; // sums so far; zeros on the CPU
 } lm_step;
 
-typedef struct lm_observer {
-    // Called after every step; it may read the Gaussians. False ends finish_lm as a failure.
-    bool (*observe)(void *context, const lm_step *step, fault *why);
-    void *context;
-} lm_observer;
-
-// One line on stdout.
-void lm_step_print(const lm_step *step);
-
-// Changes the values of gaussians (device, not antialiased) to fit view_count >= 1 views. observer may be
-// NULL. Fails if the objective is not finite at the start, or if the memory allowed has no room for one view.
+// Changes the values of gaussians (device, not antialiased) to fit view_count >= 1 views. observe: called after every step; it
+// may read the Gaussians, and false ends finish_lm as a failure. Fails if the objective is not finite at the start, or if the
+// memory allowed has no room for one view.
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
-               const lm_settings *settings, const lm_observer *observer, fault *why);
+               const lm_settings *settings, bool (*observe)(void *context, const lm_step *step, fault *why),
+               void *context, fault *why);
 
 C_LINKAGE_END

@@ -45,7 +45,7 @@ typedef struct nccl_rank {
     nccl_library nccl;
     nccl_comm *comm;       // NULL after an abort
     const char *attempted; // the last call, for the text of a timeout
-    unsigned collectives;  // that have been queued
+    uint64_t collectives;  // that have been queued
 } nccl_rank;
 
 static bool stop(ranks *group) {
@@ -119,7 +119,7 @@ static bool wait(ranks *group, gs_stream stream) {
 
 static void count_collective(ranks *group) {
     nccl_rank *const state = group->state;
-    if (++state->collectives == 0) state->collectives = 1;
+    state->collectives++;
     if (atomic_load(&group->unseen) == 0) atomic_store(&group->unseen, state->collectives);
 }
 

@@ -266,16 +266,15 @@ static bool all_to_all(ranks *group, const ranks_exchange *mine, gs_stream strea
 }
 
 #define COMBINE(TYPE)                                                                                        \
-    for (int64_t i = 0; i < count; i++) {                                                                    \
+    for (int64_t i = 0; i < of->count; i++) {                                                                \
         TYPE *const to = (TYPE *)result + i;                                                                 \
         const TYPE value = ((const TYPE *)next)[i];                                                          \
-        *to = operation == RANKS_SUM ? (TYPE)(*to + value) : *to > value ? *to : value;                      \
+        *to = of->operation == RANKS_SUM ? (TYPE)(*to + value) : *to > value ? *to : value;                  \
     }                                                                                                        \
     break
 
-static void combine(ranks_type type, ranks_operation operation, int64_t count, void *result,
-                    const void *next) {
-    switch (type) {
+static void combine(const ranks_reduction *of, void *result, const void *next) {
+    switch (of->type) {
     case RANKS_INT64:
         COMBINE(int64_t);
     case RANKS_FLOAT:
@@ -298,8 +297,7 @@ static bool all_reduce(ranks *group, const ranks_reduction *of, gs_stream stream
     bool good = exchange(group, &mine, stream, "ranks_all_reduce");
     if (good && bytes > 0) {
         device_download(values + (size_t)group->own * bytes, of->values, bytes);
-        for (int r = 1; r < group->count; r++)
-            combine(of->type, of->operation, of->count, values, values + (size_t)r * bytes);
+        for (int r = 1; r < group->count; r++) combine(of, values, values + (size_t)r * bytes);
         device_upload(of->values, values, bytes);
     }
     free(values);
@@ -348,16 +346,16 @@ static void tell_and_end(const char *text) {
 
 static bool set_device(ranks *group) {
     const ranks_plan *const plan = group->plan;
-    int present = 0, number = group->own, devices = plan->devices;
+    const bool launched = plan->kind == RANKS_LAUNCHED,
+               one = plan->kind == RANKS_THREADS || plan->devices == 1;
+    int present = 0, device = launched && plan->place->local >= 0 ? plan->place->local : group->own;
     CUDA_OR_FAIL(group, cudaGetDeviceCount(&present));
-    if (plan->kind == RANKS_THREADS && devices == 0) devices = 1;
-    if (plan->kind == RANKS_LAUNCHED && plan->place->local >= 0) number = plan->place->local;
     // A launcher may show each process its own device alone, and hosts of a launcher have as many as they have.
-    if (plan->kind == RANKS_LAUNCHED && (present == 1 || plan->place->local < 0)) devices = present;
-    const int device = devices > 0 ? number % devices : number;
+    if (launched && present > 0 && (present == 1 || plan->place->local < 0)) device %= present;
+    if (one) device = 0;
     if (device >= present)
         return ranks_fail(group, "%d ranks need %d GPUs, this host has %d", group->count,
-                          devices > 0 ? devices : group->count, present);
+                          one ? 1 : group->count, present);
     CUDA_OR_FAIL(group, cudaSetDevice(device));
     return true;
 }
@@ -394,11 +392,11 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
     ranks teller = {
         .shared = group->shared, .plan = group->plan, .own = group->own, .timeout_s = group->timeout_s};
     patience since = {0};
-    unsigned number = 0;
+    unsigned long long number = 0;
     for (;;) {
         const struct timespec until = after(CLOCK_REALTIME, 100);
         if (pthread_timedjoin_np(member->thread, NULL, &until) == 0) return;
-        const unsigned unseen = atomic_load(&group->unseen);
+        const unsigned long long unseen = atomic_load(&group->unseen);
         if (unseen == 0 || unseen != number) since = (patience){0};
         number = unseen;
         if (ranks_go_on(&teller, &since, "a call of CUDA")) continue;
@@ -414,7 +412,6 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
     const double default_timeout_s = 30;
     if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
-    if (!(plan->timeout_s >= 0)) return fail(why, "a time must not be negative");
     const bool launched = plan->kind == RANKS_LAUNCHED;
     const int first = launched ? plan->place->own : 0, count = launched ? 1 : plan->count;
     thread_rank *const members = calloc((size_t)count, sizeof *members);

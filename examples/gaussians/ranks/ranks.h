@@ -117,7 +117,7 @@ typedef struct ranks_plan {
     // Path of libnccl.so.2; NULL: what the loader finds.
     const char *nccl;
     const char *program; // its name, for messages
-    int devices;         // rank r has device r % devices; 0: each rank has a device of its own
+    int devices;         // 1: all ranks share the first device; 0: each has one of its own, but threads
     // For RANKS_LAUNCHED:
     const ranks_place *place; // count is the plan's
     uint64_t arguments;       // a hash of what must be the same on all ranks

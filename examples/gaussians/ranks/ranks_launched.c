@@ -148,15 +148,26 @@ static bool receive(int s, double seconds, message *from) {
     return recv(s, from, sizeof *from, MSG_WAITALL) == (ssize_t)sizeof *from && from->magic == magic;
 }
 
-// Rank 0: until as many have come as there are, or time is over, which is 5 s after one came that cannot be. Returns the
-// number of sockets to ranks.
-static int await_ranks(const ranks_plan *plan, double timeout_s, int listening, int sockets[RANKS_MAX],
-                       message *to_all) {
-    double until = seconds_now() + timeout_s, rest;
+// Rank 0: until as many have come as there are, or time is over, which is 5 s after one came that cannot be. Then all are
+// answered.
+static bool gather(ranks *group, const char id[RANKS_ID_BYTES]) {
+    const ranks_plan *const plan = group->plan;
+    const ranks_place *const place = plan->place;
+    const char *reason = "";
+    int sockets[RANKS_MAX], come = 0;
     bool is_here[RANKS_MAX] = {true};
-    int come = 0;
+    message to_all = {.magic = magic, .rank = -1}, from;
+    memcpy(to_all.id, id, RANKS_ID_BYTES);
+    int listening = socket_of(place->address, place->port, true, &reason);
+    if (listening < 0 && errno == EADDRNOTAVAIL) // behind an address that is translated
+        listening = socket_of(NULL, place->port, true, &reason);
+    if (listening < 0)
+        return ranks_fail(group,
+                          "cannot listen at %s, port %d: %s; MASTER_ADDR must name the host of rank 0, "
+                          "MASTER_PORT a free port",
+                          place->address, place->port, reason);
+    double until = seconds_now() + group->timeout_s, rest;
     while (come + 1 < plan->count && (rest = until - seconds_now()) > 0) {
-        message from;
         limit(listening, SO_RCVTIMEO, rest);
         const int s = accept(listening, NULL, NULL);
         if (s < 0) continue;
@@ -168,45 +179,26 @@ static int await_ranks(const ranks_plan *plan, double timeout_s, int listening, 
         sockets[come++] = s;
         const bool twice = is_here[from.rank];
         is_here[from.rank] = true;
-        if (to_all->rank >= 0) continue;
+        if (to_all.rank >= 0) continue;
         if (from.arguments != plan->arguments)
-            strcpy(to_all->text, "was started with other arguments than rank 0, or is another version");
+            strcpy(to_all.text, "was started with other arguments than rank 0, or is another version");
         else if (from.count != plan->count)
-            snprintf(to_all->text, sizeof to_all->text, "was started as one of %d ranks, rank 0 as one of %d",
+            snprintf(to_all.text, sizeof to_all.text, "was started as one of %d ranks, rank 0 as one of %d",
                      from.count, plan->count);
         else if (twice)
-            strcpy(to_all->text, "two processes have this rank");
+            strcpy(to_all.text, "two processes have this rank");
         else
             continue;
-        to_all->rank = from.rank;
+        to_all.rank = from.rank;
         until = fmin(until, seconds_now() + 5);
     }
-    for (int r = 0; r < plan->count && to_all->rank < 0; r++) {
-        if (is_here[r]) continue;
-        to_all->rank = r;
-        snprintf(to_all->text, sizeof to_all->text, "has not come within %g s", timeout_s);
-    }
-    return come;
-}
-
-static bool gather(ranks *group, const char id[RANKS_ID_BYTES]) {
-    const ranks_plan *const plan = group->plan;
-    const ranks_place *const place = plan->place;
-    const char *reason = "";
-    int sockets[RANKS_MAX];
-    message to_all = {.magic = magic, .rank = -1};
-    memcpy(to_all.id, id, RANKS_ID_BYTES);
-    int listening = socket_of(place->address, place->port, true, &reason);
-    if (listening < 0 && errno == EADDRNOTAVAIL) // behind an address that is translated
-        listening = socket_of(NULL, place->port, true, &reason);
-    if (listening < 0)
-        return ranks_fail(group,
-                          "cannot listen at %s, port %d: %s; MASTER_ADDR must name the host of rank 0, "
-                          "MASTER_PORT a free port",
-                          place->address, place->port, reason);
-    const int count = await_ranks(plan, group->timeout_s, listening, sockets, &to_all);
     close(listening);
-    for (int k = 0; k < count; k++) {
+    for (int r = 0; r < plan->count && to_all.rank < 0; r++) {
+        if (is_here[r]) continue;
+        to_all.rank = r;
+        snprintf(to_all.text, sizeof to_all.text, "has not come within %g s", group->timeout_s);
+    }
+    for (int k = 0; k < come; k++) {
         send(sockets[k], &to_all, sizeof to_all, MSG_NOSIGNAL); // one that has died since is missed by NCCL
         close(sockets[k]);
     }

@@ -48,7 +48,7 @@ struct ranks {
     double timeout_s;
     fault error;
     // The number of the first collective that has been queued since a wait last ended; 0: none. This rank writes it.
-    atomic_uint unseen;
+    atomic_ullong unseen;
     // For numbers that ranks tell each other: those of all, then the own ones.
     int64_t *host, *device; // pinned; the same
     int64_t room;           // values in each of them

@@ -66,12 +66,11 @@ class problem {
     }
     bool finish_on(const std::vector<target_view> &of, const lm_settings &settings) {
         steps.clear();
-        const lm_observer observer = {[](void *context, const lm_step *step, fault *) {
-                                          static_cast<std::vector<lm_step> *>(context)->push_back(*step);
-                                          return true;
-                                      },
-                                      &steps};
-        return finish_lm(&device, of.data(), of.size(), &settings, &observer, &why);
+        const auto observe = [](void *context, const lm_step *step, fault *) {
+            static_cast<std::vector<lm_step> *>(context)->push_back(*step);
+            return true;
+        };
+        return finish_lm(&device, of.data(), of.size(), &settings, observe, &steps, &why);
     }
     std::vector<char> bytes() const {
         return downloaded(reinterpret_cast<const char *>(device.mean),

@@ -230,16 +230,24 @@ TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
     expect_that_others_end(0, ": ");
 }
 
-// The whole run is stopped and goes on, as by Ctrl-Z and fg.
+// The whole run is stopped and goes on, as by Ctrl-Z and fg; also of threads, of which two wait for the first.
 TEST_F(Launched, GoOnAfterAllWereStopped) {
-    body = [](ranks *group, void *) { return work(group, 100); };
+    body = [](ranks *group, void *) {
+        for (int k = 0; k < 50 && work(group, 1); k++)
+            for (int part = 0; part < 10 && ranks_own(group) == 0; part++) sleep_for(milliseconds(1));
+        return !*ranks_error(group);
+    };
     plan.timeout_s = 3;
-    start_all(3);
-    await_work(3);
-    for (int r = 0; r < 3; r++) send_signal(r, SIGSTOP);
-    sleep_for(milliseconds(3500));
-    for (int r = 0; r < 3; r++) send_signal(r, SIGCONT);
-    expect_told("");
+    for (const int processes : {3, 1}) {
+        plan.kind = processes == 1 ? RANKS_THREADS : RANKS_LAUNCHED;
+        forget_hosts();
+        for (int r = 0; r < processes; r++) start(r, r, 3, plan);
+        await_work(3);
+        for (int r = 0; r < processes; r++) send_signal(r, SIGSTOP);
+        sleep_for(milliseconds(3500));
+        for (int r = 0; r < processes; r++) send_signal(r, SIGCONT);
+        expect_told("");
+    }
 }
 
 TEST_F(Launched, ThoseThatCannotBeRanksAreNamed) {

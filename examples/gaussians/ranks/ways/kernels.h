@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels of a scene in parts: each rank has some of the Gaussians, and renders parts: rows of tiles of a view's image.
-// They do not communicate; the rules of distwar_gs.h hold, but for arguments, which callers have checked. Arrays are
-// on the device unless stated otherwise, and work is queued on the default stream. A step:
-//   gs_project                     at home, of all views
-//   parts_count, parts_gather      the splats that each part needs, in the order of parts, then of Gaussians
-//   (send the splats)              to a part, the splats from all homes one after another
-//   gs_bin with gs_view.rows, gs_render, libgs_loss_rows, gs_render_backward
-//   parts_pack                     (send the moments back) those that are not 0, home after home
-//   parts_add_packed               at home, part after part
-//   gs_project_backward
+// They do not communicate: parts.h says what ranks send each other. The rules of distwar_gs.h hold, but for arguments, which
+// callers have checked. Arrays are on the device unless stated otherwise, and work is queued on the default stream.
 //
 // The same bits on any number of ranks: with DISTWAR_FIXED, if homes have neighbouring Gaussians and send in their order
 // (so that splats stand in the order of one GPU), and with

@@ -25,12 +25,12 @@ __host__ __device__ int64_t own_rows(const row_moves &m) {
 }
 
 // bytes: of all of it.
-gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes) {
+gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes = nullptr) {
     block_layout layout = {static_cast<char *>(m.workspace), 0};
     GS_TRY(place_rows(&layout, all_rows(m), m.splits, &out->all));
     GS_TRY(place_partition(&layout, all_rows(m), m.ranks, &out->given));
     GS_TRY(place_partition(&layout, own_rows(m), m.ranks, &out->taken));
-    *bytes = layout.bytes;
+    if (bytes) *bytes = layout.bytes;
     return GS_OK;
 }
 
@@ -190,8 +190,7 @@ gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves,
 gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint32_t *of_all,
                        int64_t *begin) {
     move_memory memory = {};
-    size_t bytes;
-    GS_TRY(place_memory(*moves, &memory, &bytes));
+    GS_TRY(place_memory(*moves, &memory));
     const counted_rows &all = memory.all;
     GS_TRY(moves->splits ? choose_splits(*moves, all, of_all) : choose_relocation(v, *moves, all, of_all));
     GS_TRY(count_items(memory.given, 1, items_of(v, moves, all.source, true, nullptr), begin));
@@ -201,15 +200,13 @@ gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint
 
 gs_status parts_give(const part_vectors *v, const row_moves *moves, float *copies) {
     move_memory memory = {};
-    size_t bytes;
-    GS_TRY(place_memory(*moves, &memory, &bytes));
+    GS_TRY(place_memory(*moves, &memory));
     return put_items(memory.given, 1, items_of(v, moves, memory.all.source, true, copies));
 }
 
 gs_status parts_take(const part_vectors *v, const row_moves *moves, float *copies) {
     move_memory memory = {};
-    size_t bytes;
-    GS_TRY(place_memory(*moves, &memory, &bytes));
+    GS_TRY(place_memory(*moves, &memory));
     const counted_rows &all = memory.all;
     GS_TRY(put_items(memory.taken, 1, items_of(v, moves, all.source, false, copies)));
     return GS_STATUS(launch_for(nullptr, own_rows(*moves), density_block, end_rows_kernel, arrays_of(v),

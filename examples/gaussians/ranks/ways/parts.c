@@ -153,61 +153,36 @@ static void learn_costs(parts *s, size_t picture, gs_rows part, const int64_t *p
 
 enum { TOLERANCE = 10 }; // a cut may miss its place by 1 / TOLERANCE of a share, for the end of a view
 
-// The line of rows: all views, one after another.
-typedef struct row_line {
-    int64_t length, rows; // of all views, of one
-    const int64_t *costs; // NULL: 1 each
-} row_line;
-
-static int64_t cost_of(const row_line *line, int64_t row) {
-    return line->costs ? line->costs[row] : 1;
-}
-
-static int64_t distance(int64_t a, int64_t b) {
-    return a < b ? b - a : a - b;
-}
-
-// From row `at`, before which rows cost *before, to the row where the rank's share ends: as near to the cost `wanted`
-// as rows allow, or at the end of a view if that is near enough: a view that is not cut needs one list and no
-// exchange of pixels.
-static int64_t cut_near(const row_line *line, int64_t at, int64_t *before, int64_t wanted,
-                        int64_t tolerance) {
-    int64_t best = at, best_cost = *before, view_end = -1, view_cost = 0, cost = *before;
-    for (int64_t row = at;; row++) {
-        if (distance(cost, wanted) < distance(best_cost, wanted)) best = row, best_cost = cost;
-        if (row % line->rows == 0 && distance(cost, wanted) <= tolerance &&
-            (view_end < 0 || distance(cost, wanted) < distance(view_cost, wanted)))
-            view_end = row, view_cost = cost;
-        if (row == line->length || cost > wanted + tolerance) break;
-        cost += cost_of(line, row);
-    }
-    *before = view_end >= 0 ? view_cost : best_cost;
-    return view_end >= 0 ? view_end : best;
-}
-
 void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
                   tile_partition *out) {
-    const row_line line = {(int64_t)views * rows, rows, costs};
-    int64_t all = 0, at = 0, before = 0;
-    int32_t count = 0;
-    for (int64_t row = 0; row < line.length; row++) all += cost_of(&line, row);
+    const int64_t length = (int64_t)views * rows;   // the rows of all views, one after another
+    int64_t all = 0, at = 0, before = 0, count = 0; // before: what the rows before `at` cost
+    for (int64_t row = 0; row < length; row++) all += costs ? costs[row] : 1;
     *out = (tile_partition){.most = 0};
     for (int32_t r = 0; r < ranks_number; r++) {
-        const bool last = r + 1 == ranks_number;
-        const int64_t end =
-            last ? line.length
-                 : cut_near(&line, at, &before, all * (r + 1) / ranks_number, all / ranks_number / TOLERANCE);
-        out->begin[r] = count;
-        while (at < end) {
+        // The rank's share ends as near to this cost as rows allow, or at the end of a view if that is near enough: a view
+        // that is not cut needs one list and no exchange of pixels.
+        const int64_t wanted = all * (r + 1) / ranks_number, tolerance = all / ranks_number / TOLERANCE;
+        int64_t end = at, cost = before, least = llabs(before - wanted);
+        bool ends_view = false;
+        for (int64_t row = at, here = before;; here += costs ? costs[row] : 1, row++) {
+            const int64_t off = llabs(here - wanted);
+            const bool of_view = row % rows == 0 && off <= tolerance, first = of_view && !ends_view;
+            if (first || (of_view == ends_view && off < least)) end = row, cost = here, least = off;
+            ends_view |= of_view;
+            if (row == length || here > wanted + tolerance) break;
+        }
+        out->begin[r] = (int32_t)count;
+        for (before = cost; at < end;) {
             const int64_t view = at / rows, view_end = (view + 1) * rows,
                           until = end < view_end ? end : view_end;
             out->parts[count++] =
                 (image_part){(int32_t)view, {(int32_t)(at - view * rows), (int32_t)(until - view * rows)}};
             at = until;
         }
-        if (count - out->begin[r] > out->most) out->most = count - out->begin[r];
+        if (count - out->begin[r] > out->most) out->most = (int32_t)count - out->begin[r];
     }
-    out->begin[ranks_number] = out->count = count;
+    out->begin[ranks_number] = out->count = (int32_t)count;
 }
 
 // Part p has all rows of its view.
@@ -332,38 +307,25 @@ static bool send_splats(parts *s) {
 // The pixels that this rank and another exchange at a border between their parts of a view. Two ranks have one border
 // in common at most: their shares are ranges of rows.
 typedef struct border {
-    int rank; // the other
-    float *image;
+    int rank;                           // the other
     int32_t out, out_rows, in, in_rows; // of pixels
 } border;
 
-static int rank_of(const parts *s, int p) {
-    int r = 0;
-    while (p >= s->out.begin[r + 1]) r++;
-    return r;
-}
-
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-// The borders of this rank's k-th part. Returns their number. A part has GS_TILE_SIZE rows of pixels or more, or is the
-// last of its image, so that no part beyond the next is needed.
-static int borders_of(const parts *s, int k, border *out) {
+// The border above this rank's k-th part, or below it. False: there is none. A part has GS_TILE_SIZE rows of pixels or more,
+// or is the last of its image, so that no part beyond the next is needed.
+static bool border_of(const parts *s, int k, bool below, border *out) {
     _Static_assert((int)LOSS_HALO <= (int)GS_TILE_SIZE, "the halo lies in the next part");
     const own_part *const part = &s->own[k];
     const int32_t height = s->home.camera.height, first = part->part.rows.begin * GS_TILE_SIZE,
-                  last = smaller(part->part.rows.end * GS_TILE_SIZE, height),
-                  rows = smaller(last - first, LOSS_HALO);
-    float *const image = part->view.image.color;
-    int count = 0;
-    if (first > 0)
-        out[count++] =
-            (border){rank_of(s, part->number - 1), image, first, rows, first - LOSS_HALO, LOSS_HALO};
-    if (last < height)
-        out[count++] = (border){rank_of(s, part->number + 1),     image, last - rows, rows, last,
-                                smaller(LOSS_HALO, height - last)};
-    return count;
+                  end = part->part.rows.end * GS_TILE_SIZE, last = end < height ? end : height,
+                  rows = last - first < LOSS_HALO ? last - first : LOSS_HALO;
+    if (!is_cut(s, k) || (below ? last == height : first == 0)) return false;
+    const int other = below ? part->number + 1 : part->number - 1;
+    int r = 0;
+    while (other >= s->out.begin[r + 1]) r++;
+    *out = below ? (border){r, last - rows, rows, last, height - last < LOSS_HALO ? height - last : LOSS_HALO}
+                 : (border){r, first, rows, first - LOSS_HALO, LOSS_HALO};
+    return true;
 }
 
 static int64_t row_bytes(const parts *s) {
@@ -384,26 +346,25 @@ static void copy_rows(parts *s, float *image, int32_t row, int32_t rows, char *p
 
 // All ranks call it if any view is cut.
 static bool exchange_pixels(parts *s) {
-    border borders[2 * MOST_CUT];
-    int count = 0;
-    for (int k = 0; k < s->own_count && !s->own[k].whole; k++) count += borders_of(s, k, borders + count);
+    enum { BORDERS = 2 * MOST_CUT };
     const int64_t most = GS_CHANNELS * LOSS_HALO * row_bytes(s); // of a border
-    char *const sent = reserve(s, &s->buffers.pixels, (size_t)(4 * MOST_CUT * most)), *const got =
-                                                                                          sent +
-                                                                                          2 * MOST_CUT * most;
+    char *const sent = reserve(s, &s->buffers.pixels, (size_t)(2 * BORDERS * most));
+    char *const got = sent + BORDERS * most;
+    border b;
     if (!sent) return false;
     ranks_exchange exchange = {.send = sent, .receive = got};
-    for (int k = 0; k < count; k++) {
-        const border *const b = &borders[k];
-        exchange.to[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->out_rows * row_bytes(s)};
-        exchange.from[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->in_rows * row_bytes(s)};
-        copy_rows(s, b->image, b->out, b->out_rows, sent + k * most, true);
+    for (int k = 0; k < BORDERS; k++) {
+        if (!border_of(s, k / 2, k % 2, &b)) continue;
+        exchange.to[b.rank] = (ranks_bytes){k * most, GS_CHANNELS * b.out_rows * row_bytes(s)};
+        exchange.from[b.rank] = (ranks_bytes){k * most, GS_CHANNELS * b.in_rows * row_bytes(s)};
+        copy_rows(s, s->own[k / 2].view.image.color, b.out, b.out_rows, sent + k * most, true);
     }
     begin_travel(s);
     if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
     await_travel(s);
-    for (int k = 0; k < count; k++)
-        copy_rows(s, borders[k].image, borders[k].in, borders[k].in_rows, got + k * most, false);
+    for (int k = 0; k < BORDERS; k++)
+        if (border_of(s, k / 2, k % 2, &b))
+            copy_rows(s, s->own[k / 2].view.image.color, b.in, b.in_rows, got + k * most, false);
     return true;
 }
 

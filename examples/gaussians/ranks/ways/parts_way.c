@@ -11,15 +11,12 @@
 
 // ---- rows
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // Ranks begin at a warp's first Gaussian, as on one GPU: with other Gaussians in its warp one is rounded otherwise.
 static int64_t begin_of(const ranks *group, int64_t all, int64_t rank) {
-    const int64_t warps = (all + 31) / 32, n = ranks_count(group);
-    return smaller(all,
-                   32 * (warps / n * rank + warps % n * rank / n)); // without a product that could overflow
+    const int64_t warps = (all + 31) / 32, n = ranks_count(group),
+                  begin =
+                      32 * (warps / n * rank + warps % n * rank / n); // without a product that could overflow
+    return begin < all ? begin : all;
 }
 
 static row_range range_of(const ranks *group, int64_t all, int rank) {
@@ -33,8 +30,8 @@ static row_range parts_range(const ranks *group, int64_t all) {
 
 // The rows that two ranges have in common, as bytes of the first.
 static ranks_bytes common(row_range a, row_range b, int64_t bytes) {
-    const int64_t first = a.first > b.first ? a.first : b.first,
-                  end = smaller(a.first + a.count, b.first + b.count);
+    const int64_t first = a.first > b.first ? a.first : b.first, of_a = a.first + a.count,
+                  of_b = b.first + b.count, end = of_a < of_b ? of_a : of_b;
     return end > first ? (ranks_bytes){(first - a.first) * bytes, (end - first) * bytes} : (ranks_bytes){0};
 }
 
