@@ -62,7 +62,8 @@ static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     const struct timespec pause = {0, 10 * 1000 * 1000};
     const bool by_another =
         group->shared->ranks > 1 && (result == NCCL_SYSTEM_ERROR || result == NCCL_REMOTE_ERROR);
-    for (int k = 0; k < 200 && by_another && !ranks_has_failed(group->shared); k++) nanosleep(&pause, NULL);
+    for (int k = 0; k < 200 && by_another && !atomic_load(&group->shared->failed); k++)
+        nanosleep(&pause, NULL);
     const char *const text = state->nccl.get_error_string(result);
     size_t free_bytes = 0, all = 0;
     // NCCL does not say what it lacks: mostly memory.
@@ -205,7 +206,7 @@ bool nccl_join(ranks *group) {
 void nccl_leave(ranks *group) {
     nccl_rank *const state = group->state;
     if (!state) return;
-    if (state->comm && !ranks_has_failed(group->shared)) {
+    if (state->comm && !atomic_load(&group->shared->failed)) {
         if (settle(group, state->nccl.comm_finalize(state->comm), "the end of NCCL")) // it sends what is left
             state->nccl.comm_destroy(state->comm);
     } else {

@@ -27,10 +27,6 @@ const char *ranks_error(const ranks *group) {
 
 // ---- failures ----
 
-bool ranks_has_failed(const ranks_shared *shared) {
-    return atomic_load(&shared->failed);
-}
-
 // "rank 2: text"
 static void describe(const ranks_shared *shared, fault *why) {
     if (shared->alone)
@@ -47,7 +43,7 @@ bool ranks_stop(ranks *group) {
 bool ranks_fail_as(ranks *group, int rank, const char *text) {
     ranks_shared *const shared = group->shared;
     pthread_mutex_lock(&shared->mutex);
-    if (!ranks_has_failed(shared)) {
+    if (!atomic_load(&shared->failed)) {
         shared->rank = rank;
         snprintf(shared->text, sizeof shared->text, "%s", text);
         atomic_store(&shared->failed, true);
@@ -99,14 +95,14 @@ bool ranks_go_on(ranks *group, patience *since, const char *attempted) {
             number, attempted);
     else if (since->waited > group->timeout_s)
         ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
-    return !ranks_has_failed(group->shared) || ranks_stop(group);
+    return !atomic_load(&group->shared->failed) || ranks_stop(group);
 }
 
 bool ranks_await(ranks *group, const int64_t *number, int64_t least, const char *attempted) {
     ranks_shared *const shared = group->shared;
     patience since = {0};
     pthread_mutex_lock(&shared->mutex);
-    while (*number < least && !ranks_has_failed(shared)) {
+    while (*number < least && !atomic_load(&shared->failed)) {
         const struct timespec until = after(CLOCK_MONOTONIC, 20);
         const int left = (int)shared->left;
         pthread_mutex_unlock(&shared->mutex); // a failure takes it
@@ -132,7 +128,7 @@ void ranks_set(ranks_shared *shared, int64_t *number, int64_t value) {
 
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
     const int own = group->own;
-    if (ranks_has_failed(group->shared)) return ranks_stop(group);
+    if (atomic_load(&group->shared->failed)) return ranks_stop(group);
     if (group->count > 1 && !group->transport->all_to_all(group, exchange, stream)) return false;
     if (exchange->to[own].count > 0)
         CUDA_OR_FAIL(group,
@@ -143,18 +139,18 @@ bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream st
 }
 
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    if (ranks_has_failed(group->shared)) return ranks_stop(group);
+    if (atomic_load(&group->shared->failed)) return ranks_stop(group);
     return group->count == 1 || group->transport->all_reduce(group, reduction, stream);
 }
 
-bool ranks_wait_for_stream(ranks *group, gs_stream stream) {
+static bool wait_for_stream(ranks *group, gs_stream stream) {
     CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
     return true;
 }
 
 bool ranks_wait(ranks *group, gs_stream stream) {
-    if (ranks_has_failed(group->shared)) return ranks_stop(group);
-    return (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
+    if (atomic_load(&group->shared->failed)) return ranks_stop(group);
+    return (group->transport ? group->transport->wait : wait_for_stream)(group, stream);
 }
 
 // ---- numbers ----
@@ -222,7 +218,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
     ranks_shared *const shared = group->shared;
     pthread_mutex_lock(&shared->mutex);
     const int64_t next = shared->meetings + 1;
-    if (!ranks_has_failed(shared) && ++shared->arrived == shared->ranks) {
+    if (!atomic_load(&shared->failed) && ++shared->arrived == shared->ranks) {
         shared->arrived = 0;
         shared->meetings = next;
         if (reads) shared->reading = shared->ranks;
@@ -240,7 +236,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
 // Every rank publishes its arguments and waits for the others; reads what it needs of theirs; and waits until all have read.
 static bool exchange(ranks *group, const ranks_exchange *mine, gs_stream stream, const char *attempted) {
     ranks_shared *const shared = group->shared;
-    if (!ranks_wait_for_stream(group, stream)) return false;
+    if (!wait_for_stream(group, stream)) return false;
     shared->published[group->own] = mine; // the last meeting was after all had read
     if (!meet(group, attempted, true)) return false;
     cudaError_t status = cudaSuccess;
@@ -252,7 +248,7 @@ static bool exchange(ranks *group, const ranks_exchange *mine, gs_stream stream,
                                      (const char *)theirs->send + sent.begin, (size_t)sent.count,
                                      cudaMemcpyDefault, stream);
     }
-    const bool good = status == cudaSuccess ? ranks_wait_for_stream(group, stream)
+    const bool good = status == cudaSuccess ? wait_for_stream(group, stream)
                                             : ranks_fail_cuda(group, status, "cudaMemcpyAsync");
     pthread_mutex_lock(&shared->mutex);
     shared->reading--;
@@ -314,8 +310,9 @@ typedef struct lone_rank {
 ranks *ranks_alone_open(void) {
     lone_rank *const self = malloc(sizeof *self);
     if (!self) return NULL;
-    *self = (lone_rank){.group = {.shared = &self->shared, .count = 1},
-                        .shared = {.alone = true, .mutex = PTHREAD_MUTEX_INITIALIZER}};
+    *self = (lone_rank){
+        .group = {.shared = &self->shared, .count = 1},
+        .shared = {.alone = true, .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
     return &self->group;
 }
 
@@ -378,7 +375,7 @@ static void *thread_main(void *argument) {
     pthread_cleanup_push(leave_thread, group);
     if (set_device(group) && (group->plan->kind == RANKS_THREADS || nccl_join(group)) &&
         ranks_await(group, &group->shared->prepared, 1, NULL) && // however long: files may be slow
-        !self->body(group, self->context) && !ranks_has_failed(group->shared))
+        !self->body(group, self->context) && !atomic_load(&group->shared->failed))
         ranks_fail(group, "its work has failed");
     pthread_cleanup_pop(1);
     return NULL;
@@ -409,7 +406,7 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
 }
 
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
-    static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
+    static const transport calls = {all_to_all, all_reduce, wait_for_stream};
     const double default_timeout_s = 30;
     if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
     const bool launched = plan->kind == RANKS_LAUNCHED;
@@ -450,7 +447,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     double failed_at = 0;
     for (int k = 0; k < started; k++) join_or_end(&members[k], &failed_at);
     device_on_failure(NULL);
-    const bool failed = ranks_has_failed(&shared);
+    const bool failed = atomic_load(&shared.failed);
     if (failed && prepared) describe(&shared, why);
     pthread_cond_destroy(&shared.changed);
     free(members);

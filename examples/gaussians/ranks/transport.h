@@ -12,9 +12,9 @@ enum { RANKS_TEXT_BYTES = 512, RANKS_ID_BYTES = 128 };
 
 // What the ranks of one process share. Numbers only grow, so that ranks_await can wait for them.
 typedef struct ranks_shared {
-    int ranks;  // of this process
-    bool alone; // the only rank: failures do not name it
-    atomic_bool failed;
+    int ranks;              // of this process
+    bool alone;             // the only rank: failures do not name it
+    atomic_bool failed;     // then rank and text stay as they are
     pthread_mutex_t mutex;  // guards the rest
     pthread_cond_t changed; // after each change but those of arrived, published and text
     int rank;               // that failed first
@@ -29,8 +29,6 @@ typedef struct ranks_shared {
     int reading;                                // ranks that may still read what others have published
     const ranks_exchange *published[RANKS_MAX]; // by each
 } ranks_shared;
-
-bool ranks_has_failed(const ranks_shared *shared); // then rank and text stay as they are
 
 // As the calls of ranks.h, of two ranks or more. What a rank sends to itself is not the transport's.
 typedef struct transport {
@@ -53,9 +51,6 @@ struct ranks {
     int64_t *host, *device; // pinned; the same
     int64_t room;           // values in each of them
 };
-
-// cudaStreamSynchronize.
-bool ranks_wait_for_stream(ranks *group, gs_stream stream);
 
 // Takes the first failure over into group->error. Returns false.
 bool ranks_stop(ranks *group);
