@@ -31,8 +31,7 @@ ROOMS = { # its folder, with all folders in it but those of other rooms; the roo
 FOLDERS = { # files of common beside its folders are below them
     "common": {"files": "", "images": "files", "cli": "files", "gpu": "", "strategies": "files cli",
                "fit": "files images cli gpu strategies"},
-    "program": {"measure": "", "demo": "", "record": "measure", "live": "measure record",
-                "commands": "measure demo record live", "dsplat.c": "commands"}}
+    "program": {"demo": "", "record": "", "live": "record", "commands": "demo record live", "dsplat.c": "commands"}}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]*)', re.MULTILINE)
 
 
@@ -74,12 +73,12 @@ class IncludeOrder(unittest.TestCase):
                 "examples/common/images/image.h": "launch.cuh files/path.h", f"{g}/lib/distwar_gs.h": "distwar/tree.cuh",
                 f"{g}/data/scene.h": "distwar_gs.h images/image.h", f"{g}/lm/solver.h": "", f"{g}/ranks/ranks.h": "",
                 f"{g}/ranks/ways/ways.h": "frames.h ranks.h", f"{g}/trainer/frames.h": "", f"{g}/trainer/density.h": "frames.h",
-                **{f"{g}/program/{name}/{name}.h": "" for name in ("measure", "demo", "record", "commands")},
+                **{f"{g}/program/{name}/{name}.h": "" for name in ("live", "demo", "record", "commands")},
                 f"{g}/program/commands/train.c": "sys/stat.h record/record.h demo/demo.h scene.h"}
         wrong = ((None, None, None), ("include/distwar/tree.cuh", "distwar_gs.h", "library must not know lib"),
                  ("examples/common/images/image.h", "distwar_gs.h", "common must not know lib"),
                  (f"{g}/lib/distwar_gs.h", "frames.h", "lib must not know trainer"),
-                 (f"{g}/data/scene.h", "measure/measure.h", "data must not know program"),
+                 (f"{g}/data/scene.h", "live/live.h", "data must not know program"),
                  ("examples/common/files/path.h", "images/image.h", "files must not know images"),
                  (f"{g}/trainer/density.h", "ways.h", "trainer must not know ways"),
                  (f"{g}/ranks/ranks.h", "ways.h", "ranks must not know ways"),

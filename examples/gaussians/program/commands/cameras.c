@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The normalised mean of what is up for the cameras. False if they cancel each other.
-static bool mean_up(const target_view *views, size_t count, double out[3]) {
-    for (int i = 0; i < 3; i++) {
-        out[i] = 0;
-        for (size_t k = 0; k < count; k++) out[i] -= views[k].camera.rotation[3 + i] / (double)count;
-    }
-    const bool common = dot(out, out) > 1e-4;
-    normalize(out);
-    return common;
-}
-
 // The part of v perpendicular to a direction of length 1.
 static void across(const double v[3], const double direction[3], double out[3]) {
     const double along = dot(v, direction);
@@ -26,8 +15,11 @@ static void across(const double v[3], const double direction[3], double out[3]) 
 bool camera_orbit_open(camera_orbit *orbit, const target_view *views, size_t count, fault *why) {
     *orbit = (camera_orbit){0};
     camera_focus(views, count, orbit->focus);
-    if (!mean_up(views, count, orbit->up))
+    for (size_t k = 0; k < count; k++)
+        for (int i = 0; i < 3; i++) orbit->up[i] -= views[k].camera.rotation[3 + i] / (double)count;
+    if (!(dot(orbit->up, orbit->up) > 1e-4)) // they cancel each other
         return fail(why, "the cameras have no common up direction, which an orbit needs");
+    normalize(orbit->up);
     double height = 0, radius = 0, distance = 0, first[3] = {0};
     for (size_t i = 0; i < count; i++) {
         double from[3], level[3];

@@ -3,11 +3,9 @@
 #include "commands/cameras.h"
 #include "commands/command.h"
 #include "arrays.h"
-#include "dataset.h"
 #include "camera.h"
 #include "frame.h"
 #include "live/packed_scene.h"
-#include "measure/maps.h"
 #include "scene.h"
 #include <math.h>
 #include <stdio.h>

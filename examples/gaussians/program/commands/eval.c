@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // dsplat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
-#include "dataset.h"
 #include "device.h"
 #include "frame.h"
 #include "files/json_writer.h"
-#include "files/path.h"
-#include "images/image.h"
-#include "measure/maps.h"
 #include "scene.h"
 #include "trainer.h"
 #include <math.h>

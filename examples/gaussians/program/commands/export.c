@@ -4,7 +4,6 @@
 #include "camera.h"
 #include "commands/cameras.h"
 #include "commands/command.h"
-#include "commands/page_source.h"
 #include "live/live_page.h"
 #include "record/signals.h"
 #include "scene.h"

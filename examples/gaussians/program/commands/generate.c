@@ -133,33 +133,18 @@ static void hide_scale(plane *map, uint64_t seed, int64_t index) {
         map->values[i] = (float)(low + (high - low) * (double)map->values[i] / largest);
 }
 
-static bool write_depth(const frame *f, const view_set *set, int64_t index, fault *why) {
+// number: of the view in its set.
+static bool write_depth(const frame *f, const view_set *set, int64_t number, fault *why) {
     char path[PATH_ROOM];
     plane map;
-    if (!numbered_path(path, set->options->folder, set->depth, index - set->first, why) ||
+    if (!numbered_path(path, set->options->folder, set->depth, number, why) ||
         !plane_open(&map, f->view.camera.width, f->view.camera.height, why))
         return false;
     device_download(map.values, f->view.image.depth, plane_size(&map) * sizeof *map.values);
-    if (!set->exact_depth) hide_scale(&map, (uint64_t)set->options->seed, index);
+    if (!set->exact_depth) hide_scale(&map, (uint64_t)set->options->seed, set->first + number);
     const bool written = (set->exact_depth ? plane_write_pfm : plane_write_png)(path, &map, why);
     plane_close(&map);
     return written;
-}
-
-static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    const float black[3] = {0, 0, 0};
-    bool done = true;
-    for (int64_t i = set->first; done && i < set->last; i++) {
-        const gs_camera camera = camera_at(set->options, i);
-        char path[PATH_ROOM];
-        image picture = {0};
-        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = numbered_path(path, set->options->folder, set->picture, i - set->first, why) &&
-               picture_with_alpha(f, &picture, why) && image_write_png(path, &picture, why) &&
-               (!set->options->depth || write_depth(f, set, i, why));
-        image_close(&picture);
-    }
-    return done;
 }
 
 static bool make_folders(const view_set *set, fault *why) {
@@ -172,11 +157,20 @@ static bool make_folders(const view_set *set, fault *why) {
 
 // The list last, so that it never names missing pictures.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    char path[PATH_ROOM];
+    const float black[3] = {0, 0, 0};
     const char *const folder = set->options->folder;
     const int64_t count = set->last - set->first;
-    return make_folders(set, why) && write_pictures(set, gaussians, f, why) &&
-           remove_numbered(folder, set->picture, count, why) &&
+    char path[PATH_ROOM];
+    bool done = make_folders(set, why);
+    for (int64_t i = 0; done && i < count; i++) {
+        const gs_camera camera = camera_at(set->options, set->first + i);
+        image picture = {0};
+        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
+        done = numbered_path(path, folder, set->picture, i, why) && picture_with_alpha(f, &picture, why) &&
+               image_write_png(path, &picture, why) && (!set->options->depth || write_depth(f, set, i, why));
+        image_close(&picture);
+    }
+    return done && remove_numbered(folder, set->picture, count, why) &&
            remove_numbered(folder, set->depth, set->options->depth ? count : 0, why) &&
            path_join(path, folder, set->list, why) && json_save(path, describe_views, set, why);
 }

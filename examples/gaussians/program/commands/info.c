@@ -34,18 +34,12 @@ typedef struct scene_info {
 } scene_info;
 
 static double quantity(const gs_gaussians *g, int64_t i, int which) {
-    const float *scale = g->log_scale + 3 * i;
-    if ((which == 3 || which == LONGEST_AXIS) && !isfinite(scale[0] + scale[1] + scale[2])) return NAN;
-    switch (which) {
-    case 3: // standard deviations, in units of the world
-        return exp(fmin(fmin(scale[0], scale[1]), scale[2]));
-    case LONGEST_AXIS:
-        return exp(fmax(fmax(scale[0], scale[1]), scale[2]));
-    case OPACITY:
-        return 1 / (1 + exp(-(double)g->opacity_logit[i]));
-    default:
-        return g->mean[3 * i + which];
-    }
+    const float *const scale = g->log_scale + 3 * i; // standard deviations, in units of the world
+    if (which < 3) return g->mean[3 * i + which];
+    if (which == OPACITY) return 1 / (1 + exp(-(double)g->opacity_logit[i]));
+    if (!isfinite(scale[0] + scale[1] + scale[2])) return NAN;
+    return exp(which == LONGEST_AXIS ? fmax(fmax(scale[0], scale[1]), scale[2])
+                                     : fmin(fmin(scale[0], scale[1]), scale[2]));
 }
 
 static int compare(const void *a, const void *b) {

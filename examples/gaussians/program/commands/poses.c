@@ -181,11 +181,6 @@ static bool make_beside(const char *path, char out[PATH_ROOM], fault *why) {
 
 // ---- photographs
 
-static bool is_folder(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static bool copy_file(const char *from, const char *to, fault *why) {
     char bytes[1 << 16];
     output_file file;
@@ -236,10 +231,11 @@ static bool too_few(const char *folder, int found, fault *why) {
 static bool put_photographs(const char *source, const char *to, size_t *count, fault *why) {
     char inside[PATH_ROOM];
     struct dirent **list = NULL;
+    struct stat status;
     const char *from = source;
     if (!path_join(inside, source, "images", why)) return false;
     int found = scandir(from, &list, photograph_is, alphasort);
-    if (found == 0 && is_folder(inside)) {
+    if (found == 0 && stat(inside, &status) == 0 && S_ISDIR(status.st_mode)) {
         photographs_close(list, found);
         found = scandir(from = inside, &list, photograph_is, alphasort);
     }

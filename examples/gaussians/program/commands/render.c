@@ -3,11 +3,7 @@
 #include "camera.h"
 #include "commands/cameras.h"
 #include "commands/command.h"
-#include "dataset.h"
-#include "files/path.h"
 #include "frame.h"
-#include "measure/maps.h"
-#include "images/image.h"
 #include "scene.h"
 #include "cli/progress.h"
 #include <math.h>

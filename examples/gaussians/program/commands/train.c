@@ -2,12 +2,8 @@
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/train.h"
 #include "cli/progress.h"
-#include "commands/page_source.h"
 #include "device.h"
 #include "frame.h"
-#include "files/path.h"
-#include "live/live_page.h"
-#include "measure/maps.h"
 #include "record/scene_pieces.h"
 #include "record/signals.h"
 #include "scene.h"
@@ -26,7 +22,7 @@
 static void print_memory(const train_run *run, int ranks) {
     const training_memory *const m = &run->memory;
     const double all = m->scene + m->step + m->pictures;
-    const int64_t most = run->settings.density.most_gaussians, first = run->first_gaussians;
+    const int64_t most = run->settings.density.most_gaussians, first = run->first.count;
     size_t unused, bytes;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &bytes));
     printf(
@@ -40,7 +36,7 @@ static void print_memory(const train_run *run, int ranks) {
         printf("photographs are uploaded when a step needs them\n");
     else
         printf("--max-gaussians %lld would fit\n",
-               (long long)training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
+               (long long)training_gaussians_that_fit(&run->settings, &run->known, run->first.count,
                                                       (int)run->options->recipe.sh_degree, ranks,
                                                       0.9 * (double)unused));
 }
@@ -49,7 +45,7 @@ static void print_memory(const train_run *run, int ranks) {
 static void print_cpu_time(const train_run *run) {
     const training_settings *const s = &run->settings;
     const double wanted = 10, iterations = (double)s->iterations / 60; // minutes
-    double pixels, minutes = iterations * train_cpu_seconds(run, run->first_gaussians, &pixels);
+    double pixels, minutes = iterations * train_cpu_seconds(run, run->first.count, &pixels);
     const double gaussians = minutes - iterations * pixels,
                  factor =
                      (double)run->options->downscale * ceil(sqrt(iterations * pixels / (wanted - gaussians)));
@@ -204,23 +200,12 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
 
 enum { SELDOM = 1000000000 }; // iterations
 
-typedef struct rank_run {
-    train_run *run;
-    ranks *group;
-    bool cached;            // pictures come when they are needed
-    picture_cache pictures; // to train on, likewise
-    picture_cache cache;    // of all views, whole, to measure
-    shown_views shown;
-    page_source source; // of the page
-    live_page *page;    // --view; else NULL
-} rank_run;
-
-static bool is_first(const rank_run *r) {
-    return ranks_own(r->group) == 0;
+static bool is_first(const train_run *run) {
+    return ranks_own(run->group) == 0;
 }
 
-static bool is_alone(const rank_run *r) {
-    return ranks_count(r->group) == 1;
+static bool is_alone(const train_run *run) {
+    return ranks_count(run->group) == 1;
 }
 
 // ---- the start
@@ -255,12 +240,12 @@ static bool start_poses(train_run *run, picture_cache *pictures, fault *why) {
     return done;
 }
 
-static bool start(rank_run *r, const training_place *place, const gs_gaussians *host, fault *why) {
-    train_run *const run = r->run;
-    if (!training_state_open_on(&run->state, place, host)) return fail(why, "%s", ranks_error(place->group));
+static bool start(train_run *run, const training_place *place, fault *why) {
+    if (!training_state_open_on(&run->state, place, &run->first))
+        return fail(why, "%s", ranks_error(place->group));
     if (run->options->recipe.exposure && default_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
-    return !run->options->recipe.refine_poses || start_poses(run, r->cached ? &r->pictures : NULL, why);
+    return !run->options->recipe.refine_poses || start_poses(run, run->cached ? &run->pictures : NULL, why);
 }
 
 static bool resume(train_run *run, const training_place *place, fault *why) {
@@ -283,48 +268,44 @@ static bool resume(train_run *run, const training_place *place, fault *why) {
 
 // The device's memory for photographs if it does not hold all: what --memory leaves; of one rank, which has the device for
 // itself, what is free; of several a quarter of all. 0: it holds all.
-static size_t picture_room(const rank_run *r) {
-    const train_run *const run = r->run;
+static size_t picture_room(const train_run *run) {
     const training_memory *const m = &run->memory;
     size_t unused, all;
     if (run->options->memory > 0) return (size_t)fmax(1e6 * run->options->memory - m->scene - m->step, 1);
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
-    if (!is_alone(r)) return m->pictures > 0.25 * (double)all ? all / 4 : 0;
+    if (!is_alone(run)) return m->pictures > 0.25 * (double)all ? all / 4 : 0;
     if (m->scene + m->step + m->pictures <= (double)unused) return 0;
     const double distilled = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
     return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - distilled, 1);
 }
 
 // The device has all pictures. Where it does not hold them, or where no rank needs all, they come when they are needed.
-static bool open_pictures(rank_run *r, fault *why) {
-    const train_run *const run = r->run;
+static bool open_pictures(train_run *run, fault *why) {
     const view_split *const split = &run->split;
-    const size_t all = split->training + split->held_out, most = picture_room(r);
+    const size_t all = split->training + split->held_out, most = picture_room(run);
     const bool with_alpha = run->options->recipe.random_background;
-    r->cached = most > 0 || (run->way && !run->way->frames);
-    for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
-    if (!r->cached) return true;
-    return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
-           picture_cache_open(&r->cache, split->views, all, false, 1,
-                              why); // no more than are measured at once
+    run->cached = most > 0 || (run->way && !run->way->frames);
+    for (size_t i = 0; !run->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
+    if (!run->cached) return true;
+    return picture_cache_open(&run->pictures, split->views, split->training, with_alpha, most, why) &&
+           picture_cache_open(&run->cache, split->views, all, false, 1, why); // those measured at once
 }
 
 // All ranks keep the record, as all of them measure; the first one writes it.
-static bool open_log(rank_run *r, fault *why) {
-    train_run *const run = r->run;
+static bool open_log(train_run *run, fault *why) {
     const train_options *const o = run->options;
     const view_split *const split = &run->split;
     const size_t aside = run->validation.count;
     const bool kept = o->log || o->report || o->view; // otherwise training need not wait for values
     const int64_t few = o->recipe.iterations / 200;   // 200 lines in a run, but one every 100 steps at least
-    run_log_options wanted = {.path = is_first(r) ? o->log : NULL,
+    run_log_options wanted = {.path = is_first(run) ? o->log : NULL,
                               .append = o->resume != NULL,
                               .every = !kept                    ? (o->budget ? SELDOM : o->recipe.iterations)
                                        : o->budget || few > 100 ? 100
                                        : few < 1                ? 1
                                                                 : few,
                               .evaluate_every = kept ? o->eval_every : 0,
-                              .shown = r->shown,
+                              .shown = run->shown,
                               .first = split->training,
                               .held_out = split->held_out,
                               .validation = &run->validation};
@@ -349,73 +330,70 @@ static bool open_log(rank_run *r, fault *why) {
 
 // The `wants` of training_observer.
 static bool page_wants(void *context) {
-    const rank_run *const r = context;
-    return live_page_wants(r->page);
+    return live_page_wants(((const train_run *)context)->page);
 }
 
-static bool open_page(rank_run *r, fault *why) {
-    const train_run *const run = r->run;
+static bool open_page(train_run *run, fault *why) {
     const train_options *const o = run->options;
     if (!o->view) return true;
-    if (!page_source_of_run(&r->source, &run->split, o->title, o->recipe.background, why)) return false;
+    if (!page_source_of_run(&run->source, &run->split, o->title, o->recipe.background, why)) return false;
     const live_page_options options = {.listen = o->listen,
-                                       .content = r->source.content,
+                                       .content = run->source.content,
                                        .training = true,
                                        .most = PAGE_MOST,
                                        .iterations = o->budget ? 0 : o->recipe.iterations,
                                        .patience = LIVE_PAGE_PATIENCE};
-    r->page = live_page_start(&options, why);
-    if (r->page) page_server_print(live_page_server(r->page));
-    return r->page != NULL;
+    run->page = live_page_start(&options, why);
+    if (run->page) page_server_print(live_page_server(run->page));
+    return run->page != NULL;
 }
 
-static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
-    train_run *const run = r->run;
-    if (!open_pictures(r, why)) return false;
-    const training_place place = {r->group, run->way};
-    r->shown = (shown_views){.views = run->split.views,
-                             .pictures = r->cached ? &r->cache : NULL,
-                             .background = run->options->recipe.background};
-    return (run->options->resume ? resume(run, &place, why) : start(r, &place, host, why)) &&
-           open_log(r, why) && open_page(r, why);
+static bool open_rank(train_run *run, fault *why) {
+    if (!open_pictures(run, why)) return false;
+    const training_place place = {run->group, run->way};
+    run->shown = (shown_views){.views = run->split.views,
+                               .pictures = run->cached ? &run->cache : NULL,
+                               .background = run->options->recipe.background};
+    return (run->options->resume ? resume(run, &place, why) : start(run, &place, why)) &&
+           open_log(run, why) && open_page(run, why);
 }
 
 // ---- training
 
 static bool observe(void *context, const training_state *state, const training_report *report, fault *why) {
-    rank_run *const r = context;
-    train_run *const run = r->run;
+    train_run *const run = context;
     bool saved;
     train_poses_place_held_out(run);
     if (!run_log_observe(&run->log, state, report, why) ||
         !saver_observe(&run->checkpoint, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->place.views, run->checkpoint.path);
-    return !r->page || live_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
+    return !run->page ||
+           live_page_observe(run->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
 // Trains until the end, or until a signal requests a stop.
-static bool iterate(rank_run *r, fault *why) {
-    train_run *const run = r->run;
+static bool iterate(train_run *run, fault *why) {
     const training_observer observer = {
         .observe = observe,
-        .context = r,
+        .context = run,
         .interval = common_divisor(run_log_interval(&run->log), run->checkpoint.interval),
-        .wants = r->page ? page_wants : NULL,
+        .wants = run->page ? page_wants : NULL,
         .end = stop_request_flag()};
     run->settings.name = "training";
-    if (is_first(r)) print_plan(run, ranks_count(r->group));
-    if (is_alone(r)) stop_request_begin(); // otherwise train.c has, before the ranks
-    const bool done = train_on(r->cached ? &r->pictures : NULL, &run->state, run->split.views,
+    if (is_first(run)) print_plan(run, ranks_count(run->group));
+    if (is_alone(run)) stop_request_begin(); // otherwise train.c has, before the ranks
+    const bool done = train_on(run->cached ? &run->pictures : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
-    const int signal = is_alone(r) ? stop_request_end() : 0;
-    if (!done || (r->page && !live_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
+    const int signal = is_alone(run) ? stop_request_end() : 0;
+    if (!done ||
+        (run->page && !live_page_finish(run->page, &run->state, &run->report, &run->log.record, why)))
         return false;
     train_poses_adopt(run);
     run->poses.after = train_poses_difference(run, NULL);
     if (!run->report.stopped) return true;
     run->stopped_by = signal;
-    if (is_first(r))
+    if (is_first(run))
         fprintf(
             stderr,
             "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
@@ -424,18 +402,17 @@ static bool iterate(rank_run *r, fault *why) {
 }
 
 // Aligns held-out views with the scene, which has moved against the data's poses, in each place by another motion.
-static bool align_held_out(rank_run *r, fault *why) {
-    train_run *const run = r->run;
+static bool align_held_out(train_run *run, fault *why) {
     view_split *split = &run->split;
     target_view *const views = split->views + split->training;
     const int64_t steps = run->options->align_steps;
-    const size_t most = r->pictures.most_bytes;
+    const size_t most = run->pictures.most_bytes;
     if (!run->options->recipe.refine_poses || steps == 0 || split->held_out == 0) return true;
     run->log.moved = true;
-    picture_cache_close(&r->pictures); // those to train on are not needed any more
-    return (!r->cached || picture_cache_open(&r->pictures, views, split->held_out, false, most, why)) &&
-           align_views(r->cached ? &r->pictures : NULL, &run->state, views, split->held_out, &run->settings,
-                       steps, why);
+    picture_cache_close(&run->pictures); // those to train on are not needed any more
+    return (!run->cached || picture_cache_open(&run->pictures, views, split->held_out, false, most, why)) &&
+           align_views(run->cached ? &run->pictures : NULL, &run->state, views, split->held_out,
+                       &run->settings, steps, why);
 }
 
 // ---- the files
@@ -451,8 +428,8 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 // A view rendered, its photograph and their difference, small.
-static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out, fault *why) {
-    const target_view *const view = &r->run->split.views[of->index];
+static bool take_pictures(const train_run *run, const ranked *of, page_picture *out, fault *why) {
+    const target_view *const view = &run->split.views[of->index];
     const int divisor = (view->camera.width + PAGE_WIDEST - 1) / PAGE_WIDEST;
     *out = (page_picture){.name = view->name ? view->name : "",
                           .width = view->camera.width,
@@ -460,7 +437,7 @@ static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out
                           .measured = of->quality};
     frame f = {0};
     image whole = {0};
-    const bool done = training_state_render(&r->run->state, &r->shown, of->index, &f, why) &&
+    const bool done = training_state_render(&run->state, &run->shown, of->index, &f, why) &&
                       frame_picture(&f, &whole, why) &&
                       image_downscale(&whole, divisor, &out->trio[0], why) &&
                       image_downscale(view->picture, divisor, &out->trio[1], why) &&
@@ -471,8 +448,7 @@ static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out
 }
 
 // Measures the held-out views, or those trained on if there are none, and shows some from the worst to the best. A collective.
-static bool measure_run(const rank_run *r, page_run *out, fault *why) {
-    const train_run *const run = r->run;
+static bool measure_run(const train_run *run, page_run *out, fault *why) {
     const view_split *const split = &run->split;
     const bool held_out = split->held_out > 0;
     const size_t first = held_out ? split->training : 0, count = held_out ? split->held_out : split->training;
@@ -485,11 +461,11 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     quality *const each = calloc(count, sizeof *each);
     ranked *const order = calloc(count, sizeof *order);
     bool done = ((each && order) || fail(why, "no memory for the report's %zu views", count)) &&
-                quality_measure(&r->run->state, &r->shown, NULL, first, count, &out->mean, each, why);
+                quality_measure(&run->state, &run->shown, NULL, first, count, &out->mean, each, why);
     for (size_t i = 0; done && i < count; i++) order[i] = (ranked){first + i, each[i]};
     if (done) qsort(order, count, sizeof *order, compare_ranked);
     for (; done && out->shown < shown; out->shown++)
-        done = take_pictures(r, &order[shown > 1 ? out->shown * (count - 1) / (shown - 1) : 0],
+        done = take_pictures(run, &order[shown > 1 ? out->shown * (count - 1) / (shown - 1) : 0],
                              &out->pictures[out->shown], why);
     free(each);
     free(order);
@@ -497,15 +473,14 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
 }
 
 // The page of the scene's file, as each of several ranks has only a part of the scene. A collective; rank 0 writes.
-static bool write_report(const rank_run *r, fault *why) {
-    const train_run *const run = r->run;
+static bool write_report(const train_run *run, fault *why) {
     const train_options *const o = run->options;
     char path[PATH_ROOM];
     page_run more = {0};
     page_source source = {.content.record = &run->log.record, .content.run = &more};
     page_written ignored;
-    bool done = measure_run(r, &more, why);
-    if (done && is_first(r)) {
+    bool done = measure_run(run, &more, why);
+    if (done && is_first(run)) {
         done = path_join(path, o->report, "index.html", why) && folder_make(o->report, why) &&
                scene_read(o->output, SCENE_FINITE, &source.scene, why);
         if (done && source.scene.count == 0)
@@ -536,8 +511,7 @@ static void *write_scene(void *context) {
     return NULL;
 }
 
-static bool write_results(rank_run *r, fault *why) {
-    train_run *const run = r->run;
+static bool write_results(train_run *run, fault *why) {
     const train_options *const o = run->options;
     // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
     const bool whole =
@@ -548,45 +522,45 @@ static bool write_results(rank_run *r, fault *why) {
                            .notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0}};
     memcpy(scene.notes.background, o->recipe.background, sizeof scene.notes.background);
     memcpy(scene.notes.offset, run->data.offset, sizeof scene.notes.offset);
-    if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
+    if (is_first(run) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses);
-    if (!align_held_out(r, why)) return false;
+    if (!align_held_out(run, why)) return false;
     pthread_t writer;
     // Several ranks write together: their exchanges are in order.
-    const bool beside = is_alone(r) && pthread_create(&writer, NULL, write_scene, &scene) == 0;
+    const bool beside = is_alone(run) && pthread_create(&writer, NULL, write_scene, &scene) == 0;
     if (!beside) write_scene(&scene);
     bool done = (beside || scene.done) &&
-                (!is_first(r) || !o->write_cameras || train_poses_write(run, why)) &&
+                (!is_first(run) || !o->write_cameras || train_poses_write(run, why)) &&
                 run_log_finish(&run->log, &run->state, &run->report, why);
     if (beside) pthread_join(writer, NULL);
     if (!scene.done) *why = scene.why;
-    done = done && scene.done && (!o->report || write_report(r, why));
+    done = done && scene.done && (!o->report || write_report(run, why));
     if (!done) return false;
-    if (is_first(r) && scene.dropped > 0)
+    if (is_first(run) && scene.dropped > 0)
         fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n",
                 (long long)scene.dropped);
-    if (is_first(r)) print_summary(run, ranks_count(r->group), scene.written);
+    if (is_first(run)) print_summary(run, ranks_count(run->group), scene.written);
     return true;
 }
 
 // From the start to the files, which rank 0 writes. Each rank has its own copy of the run, whose views are on the host only.
-// host: the first Gaussians, if the run does not resume. False after ranks_fail.
-static bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
-    rank_run r = {.run = run, .group = group};
+// False after ranks_fail.
+static bool train_as_rank(train_run *run, ranks *group) {
     fault why, unwritten;
-    bool done = open_rank(&r, host, &why) && iterate(&r, &why) && write_results(&r, &why);
+    run->group = group;
+    bool done = open_rank(run, &why) && iterate(run, &why) && write_results(run, &why);
     if (!run_log_close(&run->log, &unwritten) && done) {
         why = unwritten;
         done = false;
     }
-    live_page_stop(r.page);
-    page_source_close(&r.source);
+    live_page_stop(run->page);
+    page_source_close(&run->source);
     training_report_close(&run->report);
-    picture_cache_close(&r.pictures);
-    picture_cache_close(&r.cache);
+    picture_cache_close(&run->pictures);
+    picture_cache_close(&run->cache);
     training_state_close(&run->state);
-    for (size_t i = 0; !r.cached && ranks_count(group) > 1 && i < run->split.training + run->split.held_out;
-         i++)
+    for (size_t i = 0;
+         !run->cached && ranks_count(group) > 1 && i < run->split.training + run->split.held_out; i++)
         target_view_release(&run->split.views[i]);
     return done || ranks_fail_with(group, &why);
 }
@@ -595,7 +569,6 @@ static bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group
 
 typedef struct shared_start {
     train_run *run;
-    gs_gaussians gaussians; // host
     bool takes_signals;
     atomic_bool stopped; // training, by a signal
 } shared_start;
@@ -603,7 +576,7 @@ typedef struct shared_start {
 // What needs no device, such as reading files. Called once while ranks are started, which share it, or in each rank that a
 // launcher has started. Rank 0 writes.
 static bool load_shared(shared_start *start, int own, fault *why) {
-    if (!train_prepare(start->run, own == 0, &start->gaussians, why)) return false;
+    if (!train_prepare(start->run, own == 0, why)) return false;
     if (start->run->options->gpus <= 1) return true;
     stop_request_begin();
     start->takes_signals = true;
@@ -617,8 +590,9 @@ static bool load_for_all(void *context, fault *why) {
 // Fails on the ranks whose data are not rank 0's: other views, names or sizes of them, points or Gaussians.
 static bool agree(const shared_start *start, ranks *group) {
     const dataset *const data = &start->run->data;
-    const int64_t counts[] = {(int64_t)data->view_count, start->gaussians.count, (int64_t)data->point_count,
-                              start->gaussians.sh_degree};
+    const gs_gaussians *const first = &start->run->first;
+    const int64_t counts[] = {(int64_t)data->view_count, first->count, (int64_t)data->point_count,
+                              first->sh_degree};
     uint64_t hash = train_hash(TRAIN_HASH_START, counts, sizeof counts);
     for (size_t v = 0; v < data->view_count; v++) {
         const dataset_view *const view = &data->views[v];
@@ -640,15 +614,14 @@ static bool rank_body(ranks *group, void *context) {
         if (!load_shared(start, ranks_own(group), &why)) return ranks_fail_with(group, &why);
         if (!agree(start, group)) return false;
     }
-    if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
+    if (ranks_count(group) == 1) return train_as_rank(start->run, group);
     train_run run = *start->run;
     const size_t views = run.split.training + run.split.held_out;
     run.split.views = malloc(views * sizeof *run.split.views);
     run.now = malloc(views * sizeof *run.now);
     bool done = run.split.views && run.now;
     if (done) memcpy(run.split.views, start->run->split.views, views * sizeof *run.split.views);
-    done = done ? train_as_rank(&run, &start->gaussians, group)
-                : ranks_fail(group, "no memory for %zu views", views);
+    done = done ? train_as_rank(&run, group) : ranks_fail(group, "no memory for %zu views", views);
     if (run.report.stopped) atomic_store(&start->stopped, true);
     free(run.split.views);
     free(run.now);
@@ -696,7 +669,7 @@ static bool run_all(train_run *run, fault *why) {
         const int number = stop_request_end();
         run->stopped_by = atomic_load(&start.stopped) ? number : 0; // a signal may come when all work is done
     }
-    train_close(run, &start.gaussians);
+    train_close(run);
     return done;
 }
 

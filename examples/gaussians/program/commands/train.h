@@ -7,7 +7,7 @@
 #include "commands/command.h"
 #include "plan.h"
 #include "ranks.h"
-#include "record/run_log.h"
+#include "live/live_page.h"
 #include "start.h"
 
 C_LINKAGE_BEGIN
@@ -65,7 +65,7 @@ typedef struct train_run {
     train_depth depth;
     char *key, *default_key; // the checkpoint's settings
     training_settings settings;
-    int64_t first_gaussians; // before the first step
+    gs_gaussians first;      // host: before the first step, unless it resumes
     const training_way *way; // of several ranks; NULL: of one
     training_memory memory;  // of a GPU
     training_state state;
@@ -73,12 +73,20 @@ typedef struct train_run {
     run_log log;
     saver checkpoint;
     int stopped_by; // the signal that ended training, whose scene and checkpoint are written; or 0
+    // Of a rank, train.c:
+    ranks *group;
+    bool cached;            // pictures come when they are needed
+    picture_cache pictures; // to train on, likewise
+    picture_cache cache;    // of all views, whole, to measure
+    shown_views shown;
+    page_source source; // of the page
+    live_page *page;    // --view; else NULL
 } train_run;
 
 // Reads the data, whose views are then on the host only, prepares the run and makes the first Gaussians, unless it resumes.
 // writes: fails also if the outputs cannot be written. Closed also after a failure.
-bool train_prepare(train_run *run, bool writes, gs_gaussians *host, fault *why);
-void train_close(train_run *run, gs_gaussians *host);
+bool train_prepare(train_run *run, bool writes, fault *why);
+void train_close(train_run *run);
 // Seconds of an iteration from `first` Gaussians on a CPU, within a factor of two; *pixels: of these for pixels.
 double train_cpu_seconds(const train_run *run, int64_t first, double *pixels);
 // Makes at most `most` Gaussians of SH degree 0, for pose_levels; context: the run.

@@ -117,31 +117,14 @@ static bool find_ranks(train_options *o, int argc, char **argv, fault *why) {
     return true;
 }
 
-static bool make_reproducible(train_options *o, fault *why) {
-    if (!o->recipe.reproducible) return true;
-    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
-        return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
-    o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
-    return true;
-}
-
 // A run must not write a file that it reads or writes under another option.
 static bool files_differ(const train_options *o, fault *why) {
-    const struct {
-        const char *first_name, *first, *second_name, *second;
-    } pairs[] = {{"-o", o->output, "--resume", o->resume},
-                 {"-o", o->output, "--log", o->log},
-                 {"-o", o->output, "--from", o->from},
-                 {"--log", o->log, "the checkpoint", o->checkpoint},
-                 {"--log", o->log, "--resume", o->resume},
-                 {"-o", o->output, "--write-cameras", o->write_cameras},
-                 {"--log", o->log, "--write-cameras", o->write_cameras},
-                 {"the checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
-                 {"--resume", o->resume, "--write-cameras", o->write_cameras}};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (!are_two_files(pairs[i].first_name, pairs[i].first, pairs[i].second_name, pairs[i].second, why))
-            return false;
+    enum { WRITTEN = 3, FILES = 6 }; // the checkpoint may be the one that --resume names
+    const char *const is[FILES] = {"-o", "--log", "--write-cameras", "the checkpoint", "--resume", "--from"};
+    const char *const path[FILES] = {o->output, o->log, o->write_cameras, o->checkpoint, o->resume, o->from};
+    for (int a = 0; a < WRITTEN; a++)
+        for (int b = a + 1; b < FILES; b++)
+            if (!are_two_files(is[a], path[a], is[b], path[b], why)) return false;
     return true;
 }
 
@@ -189,9 +172,13 @@ static bool read_perturbation(train_options *o, fault *why) {
 bool train_options_check(train_options *o, int argc, char **argv, fault *why) {
     if (!find_ranks(o, argc, argv, why)) return false;
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    if (!make_reproducible(o, why)) return false;
-    const distwar_strategy strategy =
-        blend_strategies[o->reduce].strategy; // that AUTO_REDUCE_OPTION has read
+    distwar_strategy strategy = blend_strategies[o->reduce].strategy; // that AUTO_REDUCE_OPTION has read
+    if (o->recipe.reproducible) {
+        if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
+            return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
+        strategy = DISTWAR_FIXED;
+        o->reduce = offered_index(blend_strategies, strategy);
+    }
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
     if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, BLEND_THRESHOLD};
     o->recipe.ranks = o->gpus;

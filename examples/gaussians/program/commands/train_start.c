@@ -242,8 +242,9 @@ double train_cpu_seconds(const train_run *run, int64_t first, double *pixels) {
     return *pixels + of_gaussian * fmax(most, (double)first) / cores;
 }
 
-static bool start(const train_run *run, gs_gaussians *host, fault *why) {
+static bool start(train_run *run, fault *why) {
     const train_options *o = run->options;
+    gs_gaussians *const host = &run->first;
     const dataset *data = &run->data;
     start_settings settings = {.sh_degree = (int)o->recipe.sh_degree, .extent = run->known.extent};
     if (o->from)
@@ -284,8 +285,27 @@ bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *wh
 
 // ---- the whole
 
-static bool prepare(train_run *run, fault *why) {
+// Without --memory the device decides.
+static bool memory_suffices(train_run *run, fault *why) {
     const train_options *o = run->options;
+    const int64_t first = run->first.count;
+    const int all = o->gpus > 1 ? (int)o->gpus : 1, degree = (int)o->recipe.sh_degree;
+    run->way = way_of_ranks(&run->settings, first, all);
+    const int ranks = run->way && run->way->range ? all : 1; // that have rows of their own
+    run->memory = training_memory_of(&run->settings, &run->known, first, degree, ranks);
+    const double least = 1e-6 * (run->memory.scene + run->memory.step);
+    if (o->memory == 0 || o->memory > least) return true;
+    return fail(
+        why,
+        "--memory %g: %lld Gaussians take %.3f MB beside the photographs; --max-gaussians %lld would fit",
+        o->memory, (long long)run->settings.density.most_gaussians, least,
+        (long long)training_gaussians_that_fit(&run->settings, &run->known, first, degree, ranks,
+                                               0.95e6 * o->memory));
+}
+
+bool train_prepare(train_run *run, bool writes, fault *why) {
+    const train_options *o = run->options;
+    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why)) return false;
     run->known = training_data_of(run->split.views, run->split.training);
     const size_t aside = training_validation_count(&o->recipe, run->split.training);
     if (!training_settings_suit(&o->recipe, &run->known, why) ||
@@ -304,38 +324,17 @@ static bool prepare(train_run *run, fault *why) {
                               .key = {.settings = run->key, .usual = run->default_key},
                               .views = run->split.views,
                               .view_count = run->split.training};
-    return true;
+    if (o->resume) {
+        saver_key(&run->checkpoint);
+    } else {
+        if (!start(run, why)) return false;
+        run->first.antialias = o->recipe.antialias;
+    }
+    return memory_suffices(run, why);
 }
 
-// Without --memory the device decides.
-static bool memory_suffices(train_run *run, int64_t first, fault *why) {
-    const train_options *o = run->options;
-    const int all = o->gpus > 1 ? (int)o->gpus : 1, degree = (int)o->recipe.sh_degree;
-    run->first_gaussians = first;
-    run->way = way_of_ranks(&run->settings, first, all);
-    const int ranks = run->way && run->way->range ? all : 1; // that have rows of their own
-    run->memory = training_memory_of(&run->settings, &run->known, first, degree, ranks);
-    const double least = 1e-6 * (run->memory.scene + run->memory.step);
-    if (o->memory == 0 || o->memory > least) return true;
-    return fail(
-        why,
-        "--memory %g: %lld Gaussians take %.3f MB beside the photographs; --max-gaussians %lld would fit",
-        o->memory, (long long)run->settings.density.most_gaussians, least,
-        (long long)training_gaussians_that_fit(&run->settings, &run->known, first, degree, ranks,
-                                               0.95e6 * o->memory));
-}
-
-bool train_prepare(train_run *run, bool writes, gs_gaussians *host, fault *why) {
-    const train_options *o = run->options;
-    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
-    if (o->resume) saver_key(&run->checkpoint);
-    if (!o->resume && !start(run, host, why)) return false;
-    if (!o->resume) host->antialias = o->recipe.antialias;
-    return memory_suffices(run, o->resume ? 0 : host->count, why);
-}
-
-void train_close(train_run *run, gs_gaussians *host) {
-    scene_close(host);
+void train_close(train_run *run) {
+    scene_close(&run->first);
     free(run->given);
     free(run->now);
     validation_views_close(&run->validation);

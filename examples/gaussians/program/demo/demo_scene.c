@@ -275,19 +275,15 @@ static double lit(const double p[3]) {
     return clear;
 }
 
-// The environment that mirrors reflect.
-static void surroundings(const double direction[3], double color[3]) {
-    const double sky[3] = {0.35, 0.55, 0.95}, horizon[3] = {1.0, 0.93, 0.8}, ground[3] = {0.3, 0.2, 0.14};
-    blend(horizon, direction[2] > 0 ? sky : ground, step_between(0, 0.7, fabs(direction[2])), color);
-    const double sun = 0.8 * step_between(0.6, 1, dot(direction, light));
-    for (int i = 0; i < 3; i++) color[i] += sun;
-}
-
+// What a mirror shows of its surroundings: the sky, the ground and the sun.
 static void reflect(const scene_place *place, const double view[3], double color[3]) {
     double mirrored[3];
     const double turn = 2 * dot(view, place->normal);
     for (int i = 0; i < 3; i++) mirrored[i] = view[i] - turn * place->normal[i];
-    surroundings(mirrored, color);
+    const double sky[3] = {0.35, 0.55, 0.95}, horizon[3] = {1.0, 0.93, 0.8}, ground[3] = {0.3, 0.2, 0.14};
+    blend(horizon, mirrored[2] > 0 ? sky : ground, step_between(0, 0.7, fabs(mirrored[2])), color);
+    const double sun = 0.8 * step_between(0.6, 1, dot(mirrored, light));
+    for (int i = 0; i < 3; i++) color[i] += sun;
 }
 
 // Lights a matt colour.

@@ -157,22 +157,18 @@ bool live_page_show(live_page *p, const page_content *content, page_written *wri
 
 // ---- the packer of a training, a thread of its own
 
-static shared_bytes *pack_copy(live_page *p) {
-    fault ignored;
-    page_written written;
-    gaussians_keep_finite(&p->scene);
-    if (!scene_keep_heaviest(&p->scene, p->options.most, &ignored)) return NULL;
-    return p->scene.count > 0 ? pack(&p->options.content, &written, &ignored) : NULL;
-}
-
 static void *pack_copies(void *context) {
     live_page *const p = context;
+    fault ignored;
+    page_written written;
     pthread_mutex_lock(&p->lock);
     for (;;) {
         while (!p->packing && !p->closing) pthread_cond_wait(&p->copied, &p->lock);
         if (p->closing) break;
         pthread_mutex_unlock(&p->lock);
-        shared_bytes *const next = pack_copy(p);
+        gaussians_keep_finite(&p->scene);
+        const bool shows = scene_keep_heaviest(&p->scene, p->options.most, &ignored) && p->scene.count > 0;
+        shared_bytes *const next = shows ? pack(&p->options.content, &written, &ignored) : NULL;
         pthread_mutex_lock(&p->lock);
         offer(p, next);
         p->packing = false;

@@ -199,41 +199,33 @@ static bool pack_gaussians(const gs_gaussians *scene, const ranked *places, pack
 
 // ---- the harmonics
 
-typedef struct harmonics {
-    const gs_gaussians *scene;
-    const ranked *places;
-    double largest[3]; // absolute value of a coefficient of degree 1, 2, 3
-} harmonics;
-
-static harmonics harmonics_of(const gs_gaussians *scene, const ranked *places) {
-    harmonics h = {scene, places, {0}};
+// largest: the absolute value of a coefficient of degree 1, 2, 3.
+static void find_largest(const gs_gaussians *scene, double largest[3]) {
     const int stored = (scene->sh_degree + 1) * (scene->sh_degree + 1);
     for (int64_t i = 0; i < scene->count; i++)
         for (int k = 1; k < stored; k++)
             for (int c = 0; c < GS_CHANNELS; c++) {
-                double *const largest = &h.largest[k < 4 ? 0 : k < 9 ? 1 : 2];
-                *largest = fmax(*largest, fabs((double)scene->sh[(i * stored + k) * GS_CHANNELS + c]));
+                double *const of = &largest[k < 4 ? 0 : k < 9 ? 1 : 2];
+                *of = fmax(*of, fabs((double)scene->sh[(i * stored + k) * GS_CHANNELS + c]));
             }
-    return h;
 }
 
 // The highest degree with a coefficient that is not 0 with this step.
-static int degree_in_use(const harmonics *h, double step) {
+static int degree_in_use(const double largest[3], double step) {
     for (int degree = 3; degree > 0; degree--)
-        if (h->largest[degree - 1] >= step / 2) return degree;
+        if (largest[degree - 1] >= step / 2) return degree;
     return 0;
 }
 
-// Packs them with out->step.
-static bool pack_harmonics(const harmonics *h, packed_scene *out, fault *why) {
-    out->sh_degree = degree_in_use(h, out->step);
-    const int stored = (h->scene->sh_degree + 1) * (h->scene->sh_degree + 1);
+// Packs those up to out->sh_degree with out->step.
+static bool pack_harmonics(const gs_gaussians *scene, const ranked *places, packed_scene *out, fault *why) {
+    const int stored = (scene->sh_degree + 1) * (scene->sh_degree + 1);
     const int kept = GS_CHANNELS * ((out->sh_degree + 1) * (out->sh_degree + 1) - 1);
-    const size_t n = (size_t)h->scene->count, bytes = (size_t)kept * n;
+    const size_t n = (size_t)scene->count, bytes = (size_t)kept * n;
     uint8_t *planes = malloc(bytes + 1); // + 1, as malloc(0) may return NULL
     if (!planes) return fail(why, "no memory for %zu bytes of harmonics", bytes);
     for (size_t i = 0; i < n; i++) {
-        const float *sh = h->scene->sh + h->places[i].index * stored * GS_CHANNELS;
+        const float *sh = scene->sh + places[i].index * stored * GS_CHANNELS;
         for (int plane = 0; plane < kept; plane++) {
             const double level = (double)sh[GS_CHANNELS + plane] / out->step;
             planes[(size_t)plane * n + i] = (uint8_t)(128 + lrint(fmin(fmax(level, -128), 127)));
@@ -252,21 +244,19 @@ static bool pack_harmonics(const harmonics *h, packed_scene *out, fault *why) {
     return done;
 }
 
-static double step_of(int index) {
-    return index < SH_STEPS ? finest_step * pow(step_growth, index) : DBL_MAX;
-}
-
 bool packed_scene_open(packed_scene *out, const gs_gaussians *scene, size_t most, fault *why) {
     *out = (packed_scene){.count = scene->count, .antialias = scene->antialias};
     ranked *places = places_of(scene, why);
-    const harmonics h = harmonics_of(scene, places);
-    out->whole_degree = degree_in_use(&h, finest_step);
+    double largest[3] = {0};
+    find_largest(scene, largest);
+    out->whole_degree = degree_in_use(largest, finest_step);
     bool done = places && pack_gaussians(scene, places, &out->gaussians, why);
     // The finest step that fits is between least and end, or is the last. First the finest: most scenes fit.
     for (int least = 0, end = SH_STEPS, packed = -1; done && (least < end || packed != end);) {
         packed = packed < 0 ? 0 : (least + end) / 2;
-        out->step = step_of(packed);
-        done = pack_harmonics(&h, out, why);
+        out->step = packed < SH_STEPS ? finest_step * pow(step_growth, packed) : DBL_MAX;
+        out->sh_degree = degree_in_use(largest, out->step);
+        done = pack_harmonics(scene, places, out, why);
         if (packed < end && out->gaussians.count + out->harmonics.count > most)
             least = packed + 1;
         else

@@ -118,21 +118,21 @@ static size_t points_of(const run_record *record, const series *s) {
     return count;
 }
 
-// Writes the points that have the value, at most about MOST_POINTS of them.
+// Writes the points that have the value, at most about MOST_POINTS of them: of so many the last.
 static void describe_series(json_writer *json, const run_record *record, const series *s) {
     const size_t count = points_of(record, s), every = (count + MOST_POINTS - 1) / MOST_POINTS;
+    double x[MOST_POINTS + 1], y[MOST_POINTS + 1];
+    size_t kept = 0, seen = 0;
+    for (size_t i = 0; i < record->count; i++) {
+        const double value = value_of(s, &record->points[i]);
+        if (!isfinite(value) || (++seen % every != 0 && seen != count)) continue;
+        x[kept] = (double)record->points[i].iteration;
+        y[kept++] = value;
+    }
     json_begin(json, NULL, '{');
     json_put_text(json, "name", s->name);
-    for (int axis = 0; axis < 2; axis++) {
-        json_begin(json, axis ? "y" : "x", '[');
-        size_t seen = 0;
-        for (size_t i = 0; i < record->count; i++) {
-            const double y = value_of(s, &record->points[i]), x = (double)record->points[i].iteration;
-            if (isfinite(y) && (++seen % every == 0 || seen == count))
-                json_put_number(json, NULL, axis ? y : x);
-        }
-        json_end(json, ']');
-    }
+    json_put_numbers(json, "x", x, kept);
+    json_put_numbers(json, "y", y, kept);
     json_end(json, '}');
 }
 

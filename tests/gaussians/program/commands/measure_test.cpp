@@ -3,7 +3,7 @@
 #include "program_run.h"
 #include "json_value.h"
 #include "distwar_gs.h"
-#include "measure/maps.h"
+#include "commands/command.h"
 
 namespace {
 

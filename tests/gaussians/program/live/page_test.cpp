@@ -2,7 +2,7 @@
 // dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it; dsplat train
 // --report: the same page, with the curves and the held-out views of the run.
 #include "live/exported_page.h"
-#include "measure/maps.h"
+#include "commands/command.h"
 #include <set>
 
 namespace {
