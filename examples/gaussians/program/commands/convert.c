@@ -214,35 +214,28 @@ static void move_scene(convert_options *o, gs_gaussians *scene) {
     gaussians_move(scene, &o->move);
 }
 
-static bool convert(convert_options *o, const dataset *data, gs_gaussians *scene, fault *why) {
+static bool convert(convert_options *o, fault *why) {
+    gs_gaussians scene = {0}, source = {0};
+    dataset data = {0};
     views v = {.count = 0};
-    gs_gaussians source = {0};
     double before = 0;
+    const dataset_options loading = {.downscale = (int)o->downscale, .wanted = dataset_no_picture};
     for (int p = 0; p < o->inputs; p++) before += megabytes(o->paths[p]);
-    if (o->transform) move_scene(o, scene);
-    if (o->crop) gaussians_keep(scene, is_in_box, o);
-    if (o->check) {
-        if (!choose_views(o, scene, data, &v, why)) return false;
-        source = device_gaussians_from(scene);
-    }
-    bool done = scene_keep_heaviest(scene, scene->count - (int64_t)(o->prune * (double)scene->count), why);
-    if (done) lower_degree(scene, (int)o->sh_degree);
-    done = done && write_output(o, scene, why);
+    bool done = scene_is_possible(o->output, why) && read_inputs(o, &scene, why) &&
+                (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
+                dataset_may_write(&data, o->output, why);
+    if (done && o->transform) move_scene(o, &scene);
+    if (done && o->crop) gaussians_keep(&scene, is_in_box, o);
+    done = done && (!o->check || choose_views(o, &scene, &data, &v, why));
+    if (done && o->check) source = device_gaussians_from(&scene);
+    done = done && scene_keep_heaviest(&scene, scene.count - (int64_t)(o->prune * (double)scene.count), why);
+    if (done) lower_degree(&scene, (int)o->sh_degree);
+    done = done && write_output(o, &scene, why);
     if (done)
-        printf("%s: %lld Gaussians, SH degree %d, %.2f MB of %.2f MB\n", o->output, (long long)scene->count,
-               scene->sh_degree, megabytes(o->output), before);
+        printf("%s: %lld Gaussians, SH degree %d, %.2f MB of %.2f MB\n", o->output, (long long)scene.count,
+               scene.sh_degree, megabytes(o->output), before);
     done = done && (!o->check || compare_pictures(o, &source, &v, why));
     device_gaussians_close(&source);
-    return done;
-}
-
-static bool load_and_convert(convert_options *o, fault *why) {
-    gs_gaussians scene = {0};
-    dataset data = {0};
-    const dataset_options loading = {.downscale = (int)o->downscale, .wanted = dataset_no_picture};
-    const bool done = scene_is_possible(o->output, why) && read_inputs(o, &scene, why) &&
-                      (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
-                      dataset_may_write(&data, o->output, why) && convert(o, &data, &scene, why);
     dataset_close(&data);
     scene_close(&scene);
     return done;
@@ -286,5 +279,5 @@ int convert_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, options.paths, &code)) return code;
     fault why;
     if (!check(&options, &why)) return report_misuse(&command, &why);
-    return load_and_convert(&options, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
+    return convert(&options, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

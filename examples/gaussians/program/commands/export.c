@@ -154,16 +154,6 @@ void page_source_close(page_source *s) {
 
 // ---- dsplat export
 
-static bool write_page(const page_options *options, const char *output, fault *why) {
-    page_source source = {0};
-    page_written written;
-    const bool done = output_is_possible(output, why) && page_source_open(&source, options, output, why) &&
-                      page_write(output, &source.content, &written, why);
-    if (done) page_tell(output, &written);
-    page_source_close(&source);
-    return done;
-}
-
 int export_command(int argc, char **argv) {
     page_options options = {0};
     const char *output = NULL;
@@ -191,7 +181,13 @@ int export_command(int argc, char **argv) {
     if (!(output || fail(&why, "-o is missing: the page")) ||
         !are_two_files("--output", output, "the scene", options.scene, &why))
         return report_misuse(&command, &why);
-    return write_page(&options, output, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
+    page_source source = {0};
+    page_written written;
+    const bool done = output_is_possible(output, &why) && page_source_open(&source, &options, output, &why) &&
+                      page_write(output, &source.content, &written, &why);
+    if (done) page_tell(output, &written);
+    page_source_close(&source);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }
 
 // ---- dsplat view

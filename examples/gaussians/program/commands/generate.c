@@ -8,11 +8,8 @@
 #include "lenses.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
-#include "files/path.h"
-#include "images/image.h"
 #include "random.h"
 #include "scene.h"
-#include "reconstruction.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -62,15 +62,6 @@ void run_log_end_line(run_log *log, json_writer *json) {
     if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
 }
 
-static void put_option(json_writer *json, const option_spec *option) {
-    if (option->kind == OPTION_INT)
-        json_put_number(json, option->name, (double)*(const int64_t *)option->value);
-    else if (option->kind == OPTION_REAL)
-        json_put_number(json, option->name, *(const double *)option->value);
-    else if (option_text(option)) // a text option that was not given is left out
-        json_put_text(json, option->name, option_text(option));
-}
-
 void run_log_start(run_log *log, const training_state *state, const run_setting *more,
                    const option_spec *table) {
     log->last.iterations = state->place.views;
@@ -88,7 +79,13 @@ void run_log_start(run_log *log, const training_state *state, const run_setting 
             json_put_text(&json, more->name, more->text);
         else
             json_put_number(&json, more->name, more->number);
-    for (; table->kind != OPTION_END; table++) put_option(&json, table);
+    for (; table->kind != OPTION_END; table++)
+        if (table->kind == OPTION_INT)
+            json_put_number(&json, table->name, (double)*(const int64_t *)table->value);
+        else if (table->kind == OPTION_REAL)
+            json_put_number(&json, table->name, *(const double *)table->value);
+        else if (option_text(table)) // a text option that was not given is left out
+            json_put_text(&json, table->name, option_text(table));
     json_end(&json, '}');
     run_log_end_line(log, &json);
 }

@@ -46,7 +46,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         "--schedule growth=1; --perturb-poses 1; --perturb-poses 1,; --perturb-poses nan,0.01; "
         "--perturb-poses 181,0.01; --perturb-poses 1,-0.01; --perturb-poses 1,0.01,2; "
         "--align-steps 100001; --write-cameras x.ply; --log c.json --write-cameras ./c.json; "
-        "--log x.ply; --log x.ply.checkpoint; --resume x.ply; --resume ./x.ply");
+        "--log x.ply; --log x.ply.checkpoint; --resume x.ply; --resume ./x.ply; --log c.ply --from ./c.ply");
     for (std::string line; std::getline(lines >> std::ws, line, ';');) refuses({{line, 2, "dsplat"}});
     for (std::string more; std::getline(options >> std::ws, more, ';');)
         refuses({{"train data -o x.ply " + more, 2, "dsplat train"}});
