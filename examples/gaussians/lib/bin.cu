@@ -4,7 +4,6 @@
 // lists, whose places are then known, and sorted there. Reads splats, writes the lists of a view and what it says of
 // them: numbers of entries, and how the blend divides its work. docs/developers/design.md, conventions beyond math.md.
 #include "bin_sort.cuh"
-#include "gpu/block_layout.h"
 #include "launch.cuh"
 #include "rows.h"
 #include "splat.cuh"
@@ -583,9 +582,7 @@ uint32_t room_of(const gs_view_memory &memory, int64_t counters) {
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
-// Places the arrays in `memory` (NULL: nowhere) and returns their bytes.
-size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
-    block_layout layout = {static_cast<char *>(memory), 0};
+gs_status place_arrays(block_layout *layout, const gs_view *view, bin_arrays *out) {
     const int64_t count = splat_count(view); // of all views
     const int tiles = tiles_of(grid_of(view));
     tile_counters &length = out->into.length;
@@ -594,13 +591,13 @@ size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     while ((size_t(counters_of_line) << length.log2_lines) < counters) length.log2_lines++;
     out->counter_words = size_t(counters_of_line * sector_words) << length.log2_lines;
     out->into.room = room_of(view->memory, int64_t(counters));
-    layout_add(&layout, out->counter_words, &length.first);
-    layout_add(&layout, counters, &out->ends);
-    layout_add(&layout, size_t(count), &out->depth);
-    layout_add(&layout, size_t(view->memory.isect_capacity), &out->other);
-    layout_add(&layout, counters * out->into.room, &out->into.entry);
-    layout_add(&layout, size_t(most_parts(view->memory.isect_capacity)), &out->parts);
-    return layout.bytes;
+    layout_add(layout, out->counter_words, &length.first);
+    layout_add(layout, counters, &out->ends);
+    layout_add(layout, size_t(count), &out->depth);
+    layout_add(layout, size_t(view->memory.isect_capacity), &out->other);
+    layout_add(layout, counters * out->into.room, &out->into.entry);
+    layout_add(layout, size_t(most_parts(view->memory.isect_capacity)), &out->parts);
+    return GS_OK;
 }
 
 // Whether an array of the view lies in its memory, or is still to be placed there: the caller has not given it.
@@ -618,8 +615,9 @@ size_t place_kept(void *memory, gs_view *view, kept_arrays *out) {
     layout_add(&layout, classes, &out->class_begin);
     layout_add(&layout, tiles + 1, &out->tile_begin);
     layout_add(&layout, tiles, &out->tile_order);
-    const auto place = [&](auto **array, size_t values) {
-        if (is_own(view, *array)) layout_add(&layout, values, array);
+    const auto place = [&](auto **array, size_t values) { // none is NULL: its place may be the memory's end
+        if (is_own(view, *array)) *array = nullptr;
+        if (!*array && values > 0) layout_add(&layout, values, array);
     };
     place(&view->image.transmittance, pixels);
     place(&view->image.n_contrib, pixels);
@@ -627,15 +625,6 @@ size_t place_kept(void *memory, gs_view *view, kept_arrays *out) {
     place(&view->splats, size_t(splat_count(view)));
     layout_add(&layout, size_t(view->memory.isect_capacity), &out->list);
     return layout.bytes;
-}
-
-// Takes the view's memory from the context and places what is kept.
-gs_status hold(const char *function, gs_view *view, gs_context *context, kept_arrays *out) {
-    gs_view_memory &memory = view->memory;
-    const size_t needed = place_kept(nullptr, view, out);
-    GS_TRY(libgs_grow(function, context, &memory.memory, &memory.bytes, needed));
-    place_kept(memory.memory, view, out);
-    return GS_OK;
 }
 
 // The one rule by which lists get room: before there is none left, as repeating a picture costs more than memory.
@@ -677,14 +666,20 @@ bool is_capturing([[maybe_unused]] gs_stream stream) {
 } // namespace
 
 gs_status libgs_hold(const char *function, gs_view *view, gs_context *context) {
+    gs_view_memory &memory = view->memory;
     kept_arrays kept;
     GS_TRY(check(function, view));
-    return hold(function, view, context, &kept);
+    const size_t needed = place_kept(nullptr, view, &kept);
+    GS_TRY(libgs_grow(function, context, &memory.memory, &memory.bytes, needed));
+    place_kept(memory.memory, view, &kept);
+    return GS_OK;
 }
 
 size_t libgs_bin_bytes(const gs_view *view) {
+    block_layout layout = {};
     bin_arrays unplaced;
-    return place_arrays(nullptr, view, &unplaced);
+    place_arrays(&layout, view, &unplaced);
+    return layout.bytes;
 }
 
 gs_status gs_reserve(gs_view *view, distwar_strategy strategy, int64_t isects, gs_context *context) {
@@ -725,10 +720,10 @@ gs_status gs_bin(gs_view *view, gs_context *context) {
     if (call > 0) GS_TRY(libgs_report(__func__, context, call, &report));
     kept_arrays kept;
     bin_arrays a;
-    void *scratch;
-    GS_TRY(hold(__func__, view, context, &kept));
-    GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, place_arrays(nullptr, view, &a), &scratch));
-    place_arrays(scratch, view, &a);
+    GS_TRY(libgs_hold(__func__, view, context));
+    place_kept(view->memory.memory, view, &kept);
+    GS_TRY(libgs_place(__func__, context, CONTEXT_SCRATCH,
+                       [&](block_layout *layout) { return place_arrays(layout, view, &a); }));
 
     int multiprocessors;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));

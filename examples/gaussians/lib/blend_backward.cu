@@ -260,7 +260,10 @@ int gs_has_strategy(distwar_strategy strategy) {
 }
 
 size_t libgs_fixed_bytes(int64_t splats, int32_t channels) {
-    return fixed::place_sums(nullptr, splats, channels).bytes;
+    block_layout layout = {};
+    fixed::sums_memory unplaced;
+    fixed::place_sums(&layout, splats, channels, &unplaced);
+    return layout.bytes;
 }
 
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,

@@ -27,7 +27,6 @@
 #pragma once
 
 #include "blend.cuh"
-#include "gpu/block_layout.h"
 #include "launch.cuh"
 #include <distwar/block.cuh>
 #include <distwar/fixed.cuh>
@@ -306,25 +305,19 @@ struct sums_memory {
     size_t bytes; // of both
 };
 
-// memory NULL: only counts.
-inline sums_memory place_sums(void *memory, int64_t count, int channels) {
-    block_layout layout = {static_cast<char *>(memory), 0};
+inline gs_status place_sums(block_layout *layout, int64_t count, int channels, sums_memory *out) {
     const size_t values = size_t(GS_SPLAT_GRAD_STRIDE + (channels == GS_CHANNELS ? 0 : channels));
-    sums_memory out;
-    layout_add(&layout, 1, &out.head);
-    layout_add(&layout, size_t(count) * values, &out.sums);
-    out.bytes = layout.bytes;
-    return out;
+    layout_add(layout, 1, &out->head);
+    layout_add(layout, size_t(count) * values, &out->sums);
+    out->bytes = layout->bytes;
+    return GS_OK;
 }
 
 // Of the context, until its next call.
 inline gs_status sums_of(const char *function, int64_t count, int channels, gs_context *context,
                          sums_memory *out) {
-    void *memory;
-    GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, place_sums(nullptr, count, channels).bytes,
-                        &memory));
-    *out = place_sums(memory, count, channels);
-    return GS_OK;
+    return libgs_place(function, context, CONTEXT_SCRATCH,
+                       [=](block_layout *layout) { return place_sums(layout, count, channels, out); });
 }
 
 // The least float that is not below a sum.

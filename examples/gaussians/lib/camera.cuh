@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 #include <float.h>
 #include <math.h>
+#include <tuple>
 #include <type_traits>
 
 namespace gs {
@@ -81,12 +82,6 @@ __host__ __device__ inline ratio_limits ratio_limits_of(const gs_camera &camera)
     }
     return limits;
 }
-
-// `type` is what kernels of a model keep of a mean, with the functions of camera_point.
-template <int model, typename Denominator>
-struct point_of_model;
-template <int model, typename Denominator>
-using point_of = typename point_of_model<model, Denominator>::type;
 
 // gs_splat.depth: z, unless a model has another version, as for the next two.
 template <typename Point>
@@ -161,11 +156,6 @@ struct camera_point {
         *d_focal = d_mean2d * (at[k] / depth) + d_row[k] / depth - (clamped[k] ? 0 : d_last * ratio[k]);
         *d_center = d_mean2d + (clamped[k] ? d_last : 0);
     }
-};
-
-template <typename Denominator>
-struct point_of_model<GS_PINHOLE, Denominator> {
-    using type = camera_point<Denominator>;
 };
 
 // ---- fisheye (Kannala and Brandt 2006) ----
@@ -276,11 +266,6 @@ struct fisheye_point {
     }
 };
 
-template <typename Denominator>
-struct point_of_model<GS_FISHEYE, Denominator> {
-    using type = fisheye_point;
-};
-
 // z is 0 at 90 degrees and negative beyond.
 GS_DEVICE float splat_depth(const fisheye_point &p) {
     return p.distance;
@@ -323,12 +308,12 @@ struct ortho_point {
     }
 };
 
-template <typename Denominator>
-struct point_of_model<GS_ORTHO, Denominator> {
-    using type = ortho_point;
-};
-
 // ---- all models ----
+
+// What kernels of a model keep of a mean, with the functions of camera_point: in the order of GS_CAMERA_LIST.
+template <int model, typename Denominator>
+using point_of =
+    std::tuple_element_t<model, std::tuple<camera_point<Denominator>, fisheye_point, ortho_point>>;
 
 // body(model) with the model, or another number of 0..last, as a compile-time constant.
 template <int last = GS_CAMERA_MODELS - 1, typename Body>

@@ -60,18 +60,14 @@ struct camera_sums {
     float *rows;                      // [warps][camera_row_floats]
 };
 
-inline int64_t camera_rows(int64_t count) {
-    return (count + 31) / 32;
-}
-
 // In the context's memory.
 inline gs_status place_camera_sums(const char *function, gs_context *context, int64_t count,
                                    camera_sums *out) {
-    const size_t rows = size_t(camera_rows(count)) * camera_row_floats * sizeof(float);
-    GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, most_camera_blocks * sizeof *out->of_block + rows,
-                        &out->of_block));
-    out->rows = reinterpret_cast<float *>(out->of_block + most_camera_blocks);
-    return GS_OK;
+    return libgs_place(function, context, CONTEXT_SCRATCH, [=](block_layout *layout) {
+        layout_add(layout, most_camera_blocks, &out->of_block);
+        layout_add(layout, size_t(blocks_for(count, 32)) * camera_row_floats, &out->rows);
+        return GS_OK;
+    });
 }
 
 // By all lanes of a warp. row: the warp's.
@@ -136,7 +132,7 @@ static __global__ void __launch_bounds__(most_camera_blocks)
 // Queues both kernels. sums: with the rows of all warps.
 inline gs_status launch_camera_sums(gs_stream stream, const gs_camera &camera, int64_t count,
                                     const camera_sums &sums, gs_camera_gradient *gradient) {
-    const int64_t rows = camera_rows(count);
+    const int64_t rows = blocks_for(count, 32); // a warp's
     const unsigned blocks = std::min(blocks_for(rows, camera_block), unsigned(most_camera_blocks));
     GS_CUDA(launch(stream, blocks, camera_block, sum_camera_rows_kernel, sums.rows, rows, sums.of_block));
     return GS_STATUS(launch(stream, 1u, most_camera_blocks, camera_gradient_kernel, camera, sums.of_block,

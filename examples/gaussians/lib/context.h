@@ -286,3 +286,17 @@ static inline gs_status check_adam(const char *function, const gs_adam_step *ada
                 "rates must be finite and not negative");
     return libgs_require(function, rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
 }
+
+#ifdef __cplusplus
+#include "gpu/block_layout.h"
+
+// Takes memory of the context for the arrays that place(layout) adds to a layout, which first only counts their bytes.
+template <typename Place>
+gs_status libgs_place(const char *function, gs_context *context, context_buffer which, const Place &place) {
+    block_layout layout = {};
+    GS_TRY(place(&layout));
+    GS_TRY(libgs_memory(function, context, which, layout.bytes, &layout.memory));
+    layout.bytes = 0;
+    return place(&layout);
+}
+#endif

@@ -10,6 +10,13 @@ using namespace gs;
 
 namespace {
 
+// launch_for with a thread for each row.
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_rows(const gs_context *context, int64_t rows, void (*kernel)(Parameters...),
+                        Arguments... arguments) {
+    return launch_for(stream_of(context), rows, density_block, kernel, arguments...);
+}
+
 // ---- the screen-space gradient (Kerbl et al. 2023): prune, clone, split, reset; prefix sums give the places ----
 
 constexpr uint32_t newborn = 1u << 31;
@@ -129,8 +136,9 @@ bool valid(const gs_density_rules *r) {
 
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
 gs_status number_rows(const uint8_t *action, const counted_rows &a, int64_t count, int64_t *total,
-                      gs_stream stream) {
-    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, action, count, a.before));
+                      gs_context *context) {
+    const gs_stream stream = stream_of(context);
+    GS_CUDA(launch_rows(context, count + 1, count_rows_kernel, action, count, a.before));
     GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(cudaMemcpyAsync(total, a.before + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
     return GS_STATUS(cudaStreamSynchronize(stream));
@@ -277,19 +285,10 @@ __global__ void __launch_bounds__(density_block)
     logits[i] = u < share ? unseen_logit : logf(opacity) - log1pf(-opacity);
 }
 
-// Takes memory of the context for the arrays that place(layout) adds to a layout.
-template <typename Place>
-gs_status placed(const char *function, gs_context *context, context_buffer which, const Place &place) {
-    block_layout layout = {}; // counts bytes
-    GS_TRY(place(&layout));
-    GS_TRY(libgs_memory(function, context, which, layout.bytes, &layout.memory));
-    layout.bytes = 0;
-    return place(&layout);
-}
-
-gs_status placed(const char *function, gs_context *context, int64_t count, bool sorts, counted_rows *out) {
-    return placed(function, context, CONTEXT_SCRATCH,
-                  [=](block_layout *layout) { return place_rows(layout, count, sorts, out); });
+gs_status scratch_rows(const char *function, gs_context *context, int64_t count, bool sorts,
+                       counted_rows *out) {
+    return libgs_place(function, context, CONTEXT_SCRATCH,
+                       [=](block_layout *layout) { return place_rows(layout, count, sorts, out); });
 }
 
 } // namespace
@@ -301,10 +300,9 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
-    return GS_STATUS(launch_for(stream_of(context), count, density_block, accumulate_kernel, view->splats,
-                                reinterpret_cast<const float2 *>(mean2d), count, view_count(view),
-                                view->camera.width, view->camera.height,
-                                reinterpret_cast<float2 *>(density)));
+    return GS_STATUS(launch_rows(
+        context, count, accumulate_kernel, view->splats, reinterpret_cast<const float2 *>(mean2d), count,
+        view_count(view), view->camera.width, view->camera.height, reinterpret_cast<float2 *>(density)));
 }
 
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
@@ -318,27 +316,27 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     uint8_t *action;
     uint32_t *source;
     counted_rows a;
-    GS_TRY(placed(__func__, context, CONTEXT_PLAN, [&](block_layout *layout) {
+    GS_TRY(libgs_place(__func__, context, CONTEXT_PLAN, [&](block_layout *layout) {
         layout_add(layout, size_t(count), &action);
         layout_add(layout, 2 * size_t(count), &source);
         return place_rows(layout, count, true, &a);
     }));
     const float2 *sums = reinterpret_cast<const float2 *>(density);
     int64_t total;
-    GS_CUDA(launch_for(stream, count, density_block, choose_kernel, *gaussians, sums, *rules, action));
-    GS_TRY(number_rows(action, a, count, &total, stream));
+    GS_CUDA(launch_rows(context, count, choose_kernel, *gaussians, sums, *rules, action));
+    GS_TRY(number_rows(action, a, count, &total, context));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch_for(stream, count, density_block, rank_kernel, action, sums, count, a.order.keys[0],
-                           a.order.values[0]));
+        GS_CUDA(launch_rows(context, count, rank_kernel, action, sums, count, a.order.keys[0],
+                            a.order.values[0]));
         GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.order.keys[selected],
-                           a.order.values[selected], first, action));
-        GS_TRY(number_rows(action, a, count, &total, stream));
+        GS_CUDA(launch_rows(context, first, keep_kernel, a.order.keys[selected], a.order.values[selected],
+                            first, action));
+        GS_TRY(number_rows(action, a, count, &total, context));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
-    GS_CUDA(launch_for(stream, count, density_block, source_kernel, action, a.before, count, source));
+    GS_CUDA(launch_rows(context, count, source_kernel, action, a.before, count, source));
     *plan = {count, total, 0, 0, action, source, a.before};
     return GS_OK;
 }
@@ -356,8 +354,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
     for (int a = 0; a < GS_ARRAYS; a++)
         GS_CUDA(launch(stream, blocks_for(to->count, density_block / source.width[a]), density_block,
                        move_kernel, *plan, source.width[a], moments != 0, source.of[a], target.of[a]));
-    if (!moments)
-        GS_CUDA(launch_for(stream, to->count, density_block, place_split_kernel, *plan, *rules, *to));
+    if (!moments) GS_CUDA(launch_rows(context, to->count, place_split_kernel, *plan, *rules, *to));
     return GS_OK;
 }
 
@@ -366,9 +363,8 @@ gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *fi
     GS_TRY(check_vector(__func__, gaussians, first_moment));
     GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
-    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, reset_kernel, *gaussians,
-                                *first_moment, *second_moment,
-                                float(log(double(most) / (1 - double(most))))));
+    return GS_STATUS(launch_rows(context, gaussians->count, reset_kernel, *gaussians, *first_moment,
+                                 *second_moment, float(log(double(most) / (1 - double(most))))));
 }
 
 gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
@@ -384,36 +380,35 @@ gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_mom
     const gs_arrays g = gs_arrays_of(gaussians), first = gs_arrays_of(first_moment),
                     second = gs_arrays_of(second_moment);
     counted_rows a;
-    GS_TRY(placed(__func__, context, count, rules->density != nullptr, &a));
+    GS_TRY(scratch_rows(__func__, context, count, rules->density != nullptr, &a));
     if (rules->density) {
         int selected;
-        GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
-                           a.order.keys[0], a.order.values[0]));
+        GS_CUDA(launch_rows(context, count + 1, draw_split_kernel, *gaussians, *rules, a.before,
+                            a.order.keys[0], a.order.values[0]));
         GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
         GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, count, density_block, follow_split_kernel, g, count, existing, a.before,
-                           a.order.keys[selected], a.order.values[selected], a.source));
-        return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians, first, second,
-                                    *rules, a.source));
+        GS_CUDA(launch_rows(context, count, follow_split_kernel, g, count, existing, a.before,
+                            a.order.keys[selected], a.order.values[selected], a.source));
+        return GS_STATUS(
+            launch_rows(context, count, split_kernel, *gaussians, first, second, *rules, a.source));
     }
     uint32_t *const sharing = a.order.keys[0];
-    GS_CUDA(
-        launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.before, sharing));
+    GS_CUDA(launch_rows(context, count + 1, weigh_kernel, *gaussians, *rules, a.before, sharing));
     GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.before, rules->seed,
-                       rules->iteration, a.source, sharing));
-    GS_CUDA(launch_for(stream, count, density_block, share_kernel, *gaussians, first, second, sharing,
-                       rules->least_opacity));
-    return GS_STATUS(launch_for(stream, count, density_block, follow_kernel, g, count, existing, first,
-                                second, a.before, a.source));
+    GS_CUDA(launch_rows(context, count, draw_source_kernel, count, a.before, rules->seed, rules->iteration,
+                        a.source, sharing));
+    GS_CUDA(
+        launch_rows(context, count, share_kernel, *gaussians, first, second, sharing, rules->least_opacity));
+    return GS_STATUS(
+        launch_rows(context, count, follow_kernel, g, count, existing, first, second, a.before, a.source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
                            uint64_t iteration, gs_context *context) {
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(valid_rate(scale), "scale must be finite and not negative");
-    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, noise_kernel, *gaussians,
-                                first, scale, seed, iteration));
+    return GS_STATUS(
+        launch_rows(context, gaussians->count, noise_kernel, *gaussians, first, scale, seed, iteration));
 }
 
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
@@ -422,16 +417,15 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float o
     GS_REQUIRE(valid_rate(opacity_weight) && valid_rate(scale_weight),
                "weights must be finite and not negative");
     const double count = double(all > 0 ? all : 1);
-    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, penalty_kernel,
-                                *gaussians, float(opacity_weight / count), float(scale_weight / (3 * count)),
-                                *gradients));
+    return GS_STATUS(launch_rows(context, gaussians->count, penalty_kernel, *gaussians,
+                                 float(opacity_weight / count), float(scale_weight / (3 * count)),
+                                 *gradients));
 }
 
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_context *context) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (splat_grad && score), "splat_grad and score must be given");
-    return GS_STATUS(
-        launch_for(stream_of(context), count, density_block, score_kernel, splat_grad, count, score));
+    return GS_STATUS(launch_rows(context, count, score_kernel, splat_grad, count, score));
 }
 
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, gs_context *context) {
@@ -442,12 +436,12 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
     counted_rows a;
     int selected;
-    GS_TRY(placed(__func__, context, count, true, &a));
-    GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
-                       a.order.values[0]));
+    GS_TRY(scratch_rows(__func__, context, count, true, &a));
+    GS_CUDA(
+        launch_rows(context, count, rank_scores_kernel, score, count, a.order.keys[0], a.order.values[0]));
     GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-    return GS_STATUS(launch_for(stream, count, density_block, retire_kernel, *gaussians,
-                                a.order.keys[selected], a.order.values[selected], part));
+    return GS_STATUS(launch_rows(context, count, retire_kernel, *gaussians, a.order.keys[selected],
+                                 a.order.values[selected], part));
 }
 
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
@@ -456,7 +450,6 @@ gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, 
     GS_REQUIRE(first >= 0, "first must not be negative");
     GS_REQUIRE(share >= 0 && share <= 0.9f, "share must be in 0..0.9");
     GS_REQUIRE(gaussians->count == 0 || logits, "logits must be given");
-    return GS_STATUS(launch_for(stream_of(context), gaussians->count, density_block, dropout_kernel,
-                                gaussians->opacity_logit, gaussians->count, first, share, seed, iteration,
-                                logits));
+    return GS_STATUS(launch_rows(context, gaussians->count, dropout_kernel, gaussians->opacity_logit,
+                                 gaussians->count, first, share, seed, iteration, logits));
 }

@@ -6,7 +6,6 @@
 // Kernels of gs_loss and gs_ssim have one block per tile and plane: the first computes the value and, at each pixel, the
 // derivatives of SSIM by the window's three sums; the last gathers these under the window. All sums have a fixed order.
 #include "distwar_gs.h"
-#include "gpu/block_layout.h"
 #include "launch.cuh"
 #include "rows.h"
 #include "splat.cuh"
@@ -41,11 +40,9 @@ struct loss_terms {
     const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
 };
 
-// Whether images of this kind have an L1 term.
+// Whether images of this kind have an L1 term; planes: SSIM alone.
 template <typename Target>
-constexpr bool has_l1 = false; // planes: SSIM alone
-template <>
-constexpr bool has_l1<uint8_t> = true;
+constexpr bool has_l1 = std::is_same_v<Target, uint8_t>;
 
 // An image of a launch, and what becomes of it. gradient: NULL, or as color.
 template <typename Target>
@@ -460,15 +457,13 @@ gs_status place_loss(const char *function, const gs_loss_image *of, int32_t coun
         if (of[i].images.color)
             workspace = std::max(workspace, loss_bytes(width, height, GS_CHANNELS, together));
     }
-    for (block_layout layout = {};; layout.bytes = 0) {
-        out->workspace = layout_add(&layout, workspace);
-        if (corrected > 0) {
-            layout_add(&layout, corrected * GS_CHANNELS * pixels, &out->corrected);
-            layout_add(&layout, size_t(tiles_along(height)) * SUMS, &out->row_sums);
-        }
-        if (layout.memory) return GS_OK;
-        GS_TRY(libgs_memory(function, context, CONTEXT_SCRATCH, layout.bytes, &layout.memory));
-    }
+    return libgs_place(function, context, CONTEXT_SCRATCH, [=](block_layout *layout) {
+        out->workspace = layout_add(layout, workspace);
+        if (corrected == 0) return GS_OK;
+        layout_add(layout, corrected * GS_CHANNELS * pixels, &out->corrected);
+        layout_add(layout, size_t(tiles_along(height)) * SUMS, &out->row_sums);
+        return GS_OK;
+    });
 }
 
 } // namespace

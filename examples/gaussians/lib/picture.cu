@@ -81,22 +81,20 @@ gs_status gs_shrink(const gs_shrinking *s, gs_context *context) {
     GS_REQUIRE(s && s->from[0] && s->small, "shrinking, from and small must be given");
     GS_TRY(check_size(__func__, s->width, s->height));
     GS_REQUIRE(s->factor >= 1 && s->factor <= GS_MAX_SIZE, "factor must be in 1..16384");
-    const bool is_bytes = s->form == GS_SHRINK_BYTES, is_planes = s->form == GS_SHRINK_PLANES;
-    GS_REQUIRE(!is_bytes || (s->channels >= 1 && s->channels <= 4), "channels must be in 1..4");
+    const bool is_planes = s->form == GS_SHRINK_PLANES;
+    GS_REQUIRE(s->form != GS_SHRINK_BYTES || (s->channels >= 1 && s->channels <= 4),
+               "channels must be in 1..4");
     GS_REQUIRE(s->form >= GS_SHRINK_BYTES && s->form <= GS_SHRINK_PLANES &&
                    (!is_planes || (s->count >= 1 && s->count <= GS_SHRINK_MOST)),
                "form must be a gs_shrink_form, count in 1..8");
     for (int k = 0; is_planes && k < s->count; k++) GS_REQUIRE(s->from[k], "planes must be given");
     const int across = std::min(s->factor, s->width), down = std::min(s->factor, s->height);
     const blocks of = {s->width, across, down, s->width / across, s->height / down};
-    const int64_t values = int64_t(is_bytes    ? s->channels
-                                   : is_planes ? GS_CHANNELS
-                                               : 1) *
-                           of.width * of.height;
-    void (*const kernels[])(gs_shrinking, blocks,
-                            int64_t) = {// by form
-                                        shrink_kernel<GS_SHRINK_BYTES>, shrink_kernel<GS_SHRINK_MASK>,
-                                        shrink_kernel<GS_SHRINK_DEPTH>, shrink_kernel<GS_SHRINK_PLANES>};
+    const int channels[] = {s->channels, 1, 1, GS_CHANNELS}; // by form, as kernels
+    const decltype(&shrink_kernel<0>) kernels[] = {
+        shrink_kernel<GS_SHRINK_BYTES>, shrink_kernel<GS_SHRINK_MASK>, shrink_kernel<GS_SHRINK_DEPTH>,
+        shrink_kernel<GS_SHRINK_PLANES>};
+    const int64_t values = int64_t(channels[s->form]) * of.width * of.height;
     return GS_STATUS(launch_for(stream_of(context), values, block_size, kernels[s->form], *s, of, values));
 }
 
