@@ -324,12 +324,10 @@ void refined_pose_step(refined_pose *p, const float se3_grad[6], double rate, in
 }
 
 static void random_direction(random_stream *random, double out[3]) {
-    double length;
-    do {
+    do
         for (int k = 0; k < 3; k++) out[k] = random_normal(random);
-        length = sqrt(dot(out, out));
-    } while (!(length > 1e-3));
-    for (int k = 0; k < 3; k++) out[k] /= length;
+    while (!(dot(out, out) > 1e-6));
+    normalize(out);
 }
 
 void perturb_poses(target_view *views, size_t count, double degrees, double distance, uint64_t seed) {

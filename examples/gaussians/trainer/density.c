@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plan.h"
+#include "trainer.h"
 #include <assert.h>
 #include <math.h>
 
@@ -30,32 +30,14 @@ static int64_t density_grown_count(const density_settings *settings, int64_t exi
 
 // ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
 
-static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
-    gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
-    device_gaussians_close(&state->gradients); // first: the most memory is needed here
-    for (int i = 0; i < 3; i++) {
-        gs_gaussians moved = device_gaussians_open(plan->count_after, sets[i]->sh_degree);
-        moved.antialias = sets[i]->antialias;
-        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &moved, NULL));
-        device_gaussians_close(sets[i]);
-        *sets[i] = moved;
-    }
-    state->gradients = device_gaussians_open(plan->count_after, state->gaussians.sh_degree);
-    device_free(state->density);
-    state->density = device_allocate(training_state_density_bytes(plan->count_after));
-    state->capacity = plan->count_after;
-    training_state_set_count(state, plan->count_after);
-    clear_sums(state);
-}
-
-static bool adaptive_act(const density_step *step) {
-    const density_settings *const settings = step->settings;
+static bool adaptive_act(trainer *t, bool due) {
+    const density_settings *const settings = &t->settings->density;
     const density_adaptive_settings *const s = &settings->adaptive;
-    training_state *const state = step->state;
+    training_state *const state = t->state;
     const run_place *const place = &state->place;
     const int64_t every = s->reset_every;
     if (place->at >= settings->until) return true;
-    if (step->due) {
+    if (due) {
         // Single precision times double, as the thresholds are single and the extent is double.
         const gs_density_rules rules = {
             .gradient_threshold = (float)s->gradient_threshold,
@@ -64,11 +46,25 @@ static bool adaptive_act(const density_step *step) {
             .least_opacity = (float)settings->least_opacity,
             .most_size = every > 0 && place->at > every ? (float)((float)s->most_size * settings->extent) : 0,
             .most_gaussians = settings->most_gaussians,
-            .seed = step->seed,
+            .seed = (uint64_t)t->settings->seed,
             .iteration = (uint64_t)place->views};
         gs_density_plan plan;
         GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, &plan, NULL));
-        move_all(state, &plan, &rules);
+        gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
+        device_gaussians_close(&state->gradients); // first: the most memory is needed here
+        for (int i = 0; i < 3; i++) {
+            gs_gaussians moved = device_gaussians_open(plan.count_after, sets[i]->sh_degree);
+            moved.antialias = sets[i]->antialias;
+            GS_CHECK(gs_density_move(&plan, &rules, i > 0, sets[i], &moved, NULL));
+            device_gaussians_close(sets[i]);
+            *sets[i] = moved;
+        }
+        state->gradients = device_gaussians_open(plan.count_after, state->gaussians.sh_degree);
+        device_free(state->density);
+        state->density = device_allocate(training_state_density_bytes(plan.count_after));
+        state->capacity = plan.count_after;
+        training_state_set_count(state, plan.count_after);
+        clear_sums(state);
     }
     if (every > 0 && place->at / every > place->before / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
@@ -77,11 +73,11 @@ static bool adaptive_act(const density_step *step) {
 }
 
 // Fills dead and new rows: by splits with `density`, else by relocation.
-static bool refill(const density_step *step, int64_t existing, const float *density) {
-    training_state *state = step->state;
+static bool refill(trainer *t, int64_t existing, const float *density) {
+    training_state *const state = t->state;
     const gs_refill_rules rules = {.existing = existing,
-                                   .least_opacity = (float)step->settings->least_opacity,
-                                   .seed = step->seed,
+                                   .least_opacity = (float)t->settings->density.least_opacity,
+                                   .seed = (uint64_t)t->settings->seed,
                                    .iteration = (uint64_t)state->place.views,
                                    .density = density};
     if (state->way->refill) return state->way->refill(state, &rules);
@@ -91,38 +87,40 @@ static bool refill(const density_step *step, int64_t existing, const float *dens
 
 // ---- mcmc: relocation and noise, 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024)
 
-static void mcmc_before_adam(const density_settings *settings, training_state *state, int views) {
-    const density_mcmc_settings *s = &settings->mcmc;
-    GS_CHECK(gs_density_penalty(&state->gaussians, training_state_count(state),
+static void mcmc_before_adam(trainer *t, int views) {
+    const density_mcmc_settings *const s = &t->settings->density.mcmc;
+    GS_CHECK(gs_density_penalty(&t->state->gaussians, training_state_count(t->state),
                                 (float)(views * s->opacity_weight), (float)(views * s->scale_weight),
-                                &state->gradients, NULL));
+                                &t->state->gradients, NULL));
 }
 
-static bool mcmc_act(const density_step *step) {
-    training_state *const state = step->state;
+static bool mcmc_act(trainer *t, bool due) {
+    const density_settings *const s = &t->settings->density;
+    training_state *const state = t->state;
     const int64_t existing = training_state_count(state);
-    if (step->due &&
-        !(training_state_grow(state, density_grown_count(step->settings, existing, state->place.at),
-                              step->settings->most_gaussians) &&
-          refill(step, existing, NULL)))
+    if (due &&
+        !(training_state_grow(state, density_grown_count(s, existing, state->place.at), s->most_gaussians) &&
+          refill(t, existing, NULL)))
         return false;
-    GS_CHECK(gs_density_noise(&state->gaussians, state->first,
-                              (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
-                              (uint64_t)state->place.views, NULL));
+    const int64_t step = schedule_step(&state->place);
+    const float rate = scheduled_rates(t->settings, step, 0, t->report.step_views).mean;
+    GS_CHECK(gs_density_noise(&state->gaussians, state->first, (float)s->mcmc.noise * rate,
+                              (uint64_t)t->settings->seed, (uint64_t)state->place.views, NULL));
     return true;
 }
 
 // ---- split: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split along the longest
 // axis; the halves also take the rows of those that became transparent
 
-static bool split_act(const density_step *step) {
-    training_state *const state = step->state;
+static bool split_act(trainer *t, bool due) {
+    const density_settings *const s = &t->settings->density;
+    training_state *const state = t->state;
     const int64_t existing = training_state_count(state),
-                  limited = density_grown_count(step->settings, existing, state->place.at);
-    if (!step->due) return true;
+                  limited = density_grown_count(s, existing, state->place.at);
+    if (!due) return true;
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
-                             step->settings->most_gaussians) ||
-        !refill(step, existing, state->density))
+                             s->most_gaussians) ||
+        !refill(t, existing, state->density))
         return false;
     clear_sums(state);
     return true;
@@ -131,20 +129,10 @@ static bool split_act(const density_step *step) {
 // ---- all methods
 
 static const density_method methods[] = {
-    {.name = "none", .until_share = {1, 2}},
-    {.name = "adaptive", .until_share = {1, 2}, .sums = SCREEN_SIGNED, .act = adaptive_act},
-    {.name = "mcmc",
-     .until_share = {5, 6},
-     .starts_small = true,
-     .has_limit = true,
-     .before_adam = mcmc_before_adam,
-     .act = mcmc_act},
-    {.name = "split",
-     .until_share = {5, 6},
-     .starts_small = true,
-     .has_limit = true,
-     .sums = SCREEN_ABSOLUTE,
-     .act = split_act}};
+    {.name = "none"},
+    {.name = "adaptive", .sums = SCREEN_SIGNED, .act = adaptive_act},
+    {.name = "mcmc", .has_limit = true, .before_adam = mcmc_before_adam, .act = mcmc_act},
+    {.name = "split", .has_limit = true, .sums = SCREEN_ABSOLUTE, .act = split_act}};
 static_assert(sizeof methods / sizeof *methods == DENSITY_KINDS,
               "each kind has a row, in the order of density_kind");
 
@@ -178,30 +166,24 @@ bool density_adds_to_gradient(const density_settings *settings, int64_t at) {
     return at < settings->until && methods[settings->kind].before_adam;
 }
 
-void density_before_adam(const density_settings *settings, training_state *state, int views) {
-    if (density_adds_to_gradient(settings, schedule_step(&state->place)))
-        methods[settings->kind].before_adam(settings, state, views);
+void density_before_adam(trainer *t, int views) {
+    const density_settings *const settings = &t->settings->density;
+    if (density_adds_to_gradient(settings, schedule_step(&t->state->place)))
+        methods[settings->kind].before_adam(t, views);
 }
 
-void density_sum(const density_step *step) {
-    if (step->mean2d) GS_CHECK(gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
+void density_sum(const trainer *t, const gs_view *view, const float *mean2d) {
+    if (mean2d) GS_CHECK(gs_density_accumulate(view, mean2d, t->state->density, NULL));
 }
 
-bool density_after_adam(const density_step *step) {
-    const run_place *const place = &step->state->place;
-    density_step now = *step;
-    now.due = density_is_due(step->settings, place->before, place->at);
-    const density_method *const method = &methods[step->settings->kind];
-    return !method->act || method->act(&now);
+bool density_after_adam(trainer *t) {
+    const density_settings *const settings = &t->settings->density;
+    const run_place *const place = &t->state->place;
+    const density_method *const method = &methods[settings->kind];
+    return !method->act || method->act(t, density_is_due(settings, place->before, place->at));
 }
 
 // ---- retirement
-
-void retirement_close(retirement *r) {
-    device_buffer_close(&r->score);
-    device_buffer_close(&r->splats);
-    device_buffer_close(&r->logits);
-}
 
 bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at) {
     return settings->retired > 0 && density_is_due(settings, before, at) &&
@@ -231,8 +213,9 @@ int32_t retirement_cameras(const training_state *state, const scored_views *by, 
     return together;
 }
 
-void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
-                      distwar_policy policy, float *score) {
+bool trainer_scores(trainer *t, const scored_views *by, float *score) {
+    const training_state *const state = t->state;
+    frame *const f = &t->rendered;
     const gs_gaussians *const gaussians = &state->gaussians;
     const size_t batch = (size_t)by->batch, begin = (size_t)ranks_own(state->group) * batch,
                  stride = (size_t)ranks_count(state->group) * batch;
@@ -243,7 +226,7 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
     for (size_t first = begin; first < retirement_views(by->count); first += stride) {
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t views = retirement_cameras(state, by, first, camera),
-                      together = r->one_by_one ? 1 : views;
+                      together = t->one_by_one ? 1 : views;
         const size_t bytes = (size_t)views * GS_CHANNELS * camera_pixels(camera) * sizeof(float);
         // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
         if (first == begin || batch == 1) // several have one size
@@ -254,23 +237,25 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
             do { // again while the lists have no room
                 frame_draw(f, from, together, black);
             } while (!frame_settle(f));
-            frame_render_backward(f, policy);
+            frame_render_backward(f, t->tuner.policy);
             for (int32_t v = 0; v < together; v++)
                 GS_CHECK(gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score,
                                       NULL));
         }
     }
     f->clock = clock;
+    return true;
 }
 
-bool retirement_end(retirement *r, const training_state *state, const float *score, double part) {
+bool retirement_end(trainer *t, const float *score, double part) {
+    const training_state *const state = t->state;
     gs_gaussians everyone = state->gaussians; // gs_retire reads and writes nothing but opacities
     float *const own = state->gaussians.opacity_logit;
     everyone.count = training_state_count(state);
     const size_t bytes = (size_t)everyone.count * sizeof *own;
     const bool gathers = state->way && state->way->gather;
     if (gathers) {
-        everyone.opacity_logit = device_buffer_reserve(&r->logits, bytes);
+        everyone.opacity_logit = device_buffer_reserve(&t->retirement.logits, bytes);
         if (!state->way->gather(state, own, sizeof *own, (row_range){0, everyone.count}, true,
                                 everyone.opacity_logit))
             return false;

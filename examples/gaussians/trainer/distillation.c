@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Scenes that were trained from the same start on the same photographs differ where the photographs say little. The mean
 // of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
-// Hinton, Vinyals and Dean 2015). A taught view shows that mean, from a place between two photographs'.
+// Hinton, Vinyals and Dean 2015). So where training ends early, more scenes are trained up to there from the same start, and
+// then a last one, on photographs and on taught views: these show that mean, from places between two photographs'.
 #include "trainer.h"
 #include "distwar_gs.h"
 #include "gpu/vector.h"
@@ -80,8 +81,7 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
         if (!(length > 0.1)) return;
         for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
     }
-    for (int i = 0; i < 3; i++)
-        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
+    cross(r, r + 3, r + 6);
     camera_center(camera, from);
     camera_center(other, to);
     for (int i = 0; i < 3; i++) center[i] = (1 - part) * from[i] + part * to[i];

@@ -21,7 +21,7 @@ struct distwar_trainer {
     training_settings settings;
     training_state state;
     trainer *trainer;
-    bool over, failed;
+    bool failed;
 };
 
 // ---- errors
@@ -159,8 +159,8 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         t->pictures[i].pixels = (uint8_t *)(uintptr_t)from->pixels; // read only
         if (!target_view_open(view, &from->camera, &t->pictures[i], &last)) return false;
         target_view_set_mask(view, from->mask);
-        if (t->choices.random_background) target_view_set_alpha(view, from->alpha);
-        if (from->inverse_depth) target_view_set_depth(view, from->inverse_depth);
+        view->outline = from->alpha, view->depth_on_host = from->inverse_depth;
+        target_view_upload(view, t->choices.random_background);
         if ((from->inverse_depth != NULL) != (data->views->inverse_depth != NULL))
             return fail(&last, "some views have depth, others have none");
         if ((from->camera.near_plane == 0) != (data->views->camera.near_plane == 0))
@@ -242,15 +242,12 @@ void distwar_trainer_close(distwar_trainer *t) {
 
 bool distwar_trainer_step(distwar_trainer *t) {
     GUARD(t);
-    if (t->over) return true;
-    if (!trainer_step(t->trainer)) return fail(&last, "%s", ranks_error(t->group));
-    t->over = trainer_is_over(t->trainer);
-    if (t->over) parameter_average_take(&t->state.average, &t->state.gaussians);
-    return true;
+    return trainer_is_over(t->trainer) || trainer_step(t->trainer) ||
+           fail(&last, "%s", ranks_error(t->group));
 }
 
 bool distwar_trainer_is_over(const distwar_trainer *t) {
-    return !t || t->failed || t->over;
+    return !t || t->failed || trainer_is_over(t->trainer);
 }
 
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
@@ -348,6 +345,5 @@ bool distwar_trainer_resume(distwar_trainer *t, const void *bytes, size_t count)
     training_state_antialias(&t->state, t->choices.antialias);
     t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
     t->failed = !t->trainer;
-    t->over = t->trainer && trainer_is_over(t->trainer);
     return t->trainer != NULL;
 }

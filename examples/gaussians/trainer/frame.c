@@ -4,8 +4,6 @@
 #include "scene.h"
 #include "distwar_gs.h"
 #include <assert.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256 };
@@ -261,20 +259,5 @@ bool frame_picture(frame *f, image *out, fault *why) {
     rounded.small = device_buffer_reserve(&f->picture, bytes);
     GS_CHECK(gs_shrink(&rounded, NULL));
     device_download(out->pixels, rounded.small, bytes);
-    return true;
-}
-
-// ---- quality
-
-bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
-    gs_loss_image of = {.images = {.target = view->pixels, .mask = view->mask}, .result = device_result};
-    frame_loss(f, &of, false);
-    double result[3]; // loss, mean absolute difference, SSIM
-    device_download(result, device_result, sizeof result);
-    image picture;
-    if (!frame_picture(f, &picture, why)) return false;
-    const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
-    *out = (quality){image_psnr(&picture, view->picture, view->mask_on_host), ssim};
-    image_close(&picture);
     return true;
 }

@@ -131,8 +131,4 @@ typedef struct quality {
     double ssim; // of pictures before rounding (docs/developers/math.md, section 5)
 } quality;
 
-// Compares the image of a frame with the view's picture. device_result: 3 doubles on the device, scratch. Waits for the
-// device.
-bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why);
-
 C_LINKAGE_END

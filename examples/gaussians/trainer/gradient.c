@@ -43,8 +43,13 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 }
 
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
-    return gaussians_of_step(t->settings, &t->state->gaussians, of->at, of->first, t->state->first,
-                             &t->logits);
+    gs_gaussians out = t->state->gaussians;
+    const double share = t->settings->dropout * progress_at(t->settings, of->at);
+    if (share <= 0) return out;
+    out.opacity_logit = device_buffer_reserve(&t->logits, (size_t)out.count * sizeof(float));
+    GS_CHECK(gs_dropout(&t->state->gaussians, t->state->first, (float)share, (uint64_t)t->settings->seed,
+                        (uint64_t)of->first, out.opacity_logit, NULL));
+    return out;
 }
 
 bool trainer_weigh(trainer *t, const step_views *of) {
@@ -200,23 +205,6 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
 // The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, but with
 // DISTWAR_FIXED from the lists to the backward blend one after another.
 
-void frame_gradient_open(trainer *t) {
-    const training_settings *settings = t->settings;
-    static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
-    const candidate_list candidates =
-        settings->tune && t->way->frames
-            ? tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
-            : (candidate_list){.count = 1, .rows = {settings->policy}};
-    strategy_tuner_open(&t->tuner, &candidates);
-    // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
-    // by the lists of all views of a launch, and one bound serves all.
-    t->one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
-                    resolution_most_views(&settings->resolutions, settings->batch) > 1;
-    if (t->one_by_one || !t->way->frames) return; // the clock takes each stage of a step once
-    stage_clock_open(&t->report.clock);
-    t->rendered.clock = &t->report.clock;
-}
-
 // Queues the picture, the loss and, unless it is all that is wanted, the backward blend of some of the views.
 static bool queue_views(trainer *t, const step_views *of, int32_t first, int32_t count) {
     frame *const f = &t->rendered;
@@ -277,11 +265,6 @@ bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t 
 
 static bool gradient_alone(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     return frame_gradient_of(t, of, 0, of->count, NULL, view, mean2d);
-}
-
-bool trainer_scores(trainer *t, const scored_views *by, float *score) {
-    retirement_score(&t->retirement, &t->rendered, t->state, by, t->tuner.policy, score);
-    return true;
 }
 
 const training_way alone_way = {.frames = true, .gradient = gradient_alone, .scores = trainer_scores};

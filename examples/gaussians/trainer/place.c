@@ -145,17 +145,6 @@ double scheduled_weight(const training_settings *settings, double first, double 
     return first * pow(part, progress_at(settings, step));
 }
 
-gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all, int64_t step,
-                               int64_t iteration, int64_t first, device_buffer *logits) {
-    gs_gaussians out = *all;
-    const double share = settings->dropout * progress_at(settings, step);
-    if (share <= 0) return out;
-    out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
-    GS_CHECK(gs_dropout(all, first, (float)share, (uint64_t)settings->seed, (uint64_t)iteration,
-                        out.opacity_logit, NULL));
-    return out;
-}
-
 void scale_rates(gs_adam_rates *rates, float factor) {
     rates->mean *= factor, rates->log_scale *= factor, rates->quaternion *= factor;
     rates->opacity_logit *= factor, rates->sh0 *= factor, rates->shN *= factor;

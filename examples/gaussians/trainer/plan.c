@@ -95,8 +95,6 @@ static int64_t smaller_of(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// More views a step save time where a picture does not fill the GPU. Each of several GPUs gets as many as one would have,
-// where enough steps are left, and one at least.
 int64_t default_batch(const view_sizes *sizes, int64_t iterations, int64_t ranks) {
     const int64_t most = 4, steps_a_round = 4, steps = 3500;
     const int64_t each = smaller_of(pictures_at_once(sizes->pixels), most);
@@ -128,21 +126,6 @@ int64_t default_pose_steps(size_t views, int64_t iterations) {
 
 // ---- density control
 
-density_settings density_settings_default(void) {
-    return (density_settings){.kind = DENSITY_AUTO,
-                              .from = 500,
-                              .every = 100,
-                              .least_opacity = 0.005,
-                              .retired = -1,
-                              .adaptive = {.gradient_threshold = 2e-4,
-                                           .split_size = 0.01,
-                                           .most_size = 0.1,
-                                           .reset_every = 3000,
-                                           .reset_opacity = 0.01,
-                                           .split_factor = 1.6},
-                              .mcmc = {.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01}};
-}
-
 void density_options_list(density_settings *s, option_table *table) {
     static const char *kinds[DENSITY_KINDS + 2] = {[DENSITY_AUTO] = "auto"}; // NULL-ended
     for (int kind = 0; kind < DENSITY_KINDS; kind++) kinds[kind] = density_method_of(kind)->name;
@@ -167,14 +150,14 @@ static int kind_of(const density_settings *s, const training_data *data) {
 }
 
 static int64_t until(const density_settings *s, const training_data *data, int64_t iterations) {
-    const int *share = density_method_of(kind_of(s, data))->until_share;
-    return s->until > 0 ? s->until : iterations * share[0] / share[1];
+    const bool has_limit = density_method_of(kind_of(s, data))->has_limit;
+    return s->until > 0 ? s->until : has_limit ? iterations * 5 / 6 : iterations / 2;
 }
 
 void density_start(const density_settings *s, const training_data *data, int64_t iterations, double *opacity,
                    double *size) {
     const bool acts = (until(s, data, iterations) - 1) / s->every > s->from / s->every;
-    const bool small = density_method_of(kind_of(s, data))->starts_small && acts && !data->everywhere;
+    const bool small = density_method_of(kind_of(s, data))->has_limit && acts && !data->everywhere;
     *opacity = small ? 0.5 : 0.1;
     *size = small ? 0.1 : 1;
 }
@@ -207,19 +190,32 @@ static const double default_average = 0.1;
 static const double default_validation_until = 0.75;
 
 training_settings training_settings_default(void) {
-    return (training_settings){.validate = -1,
-                               .teachers = TEACHERS_MOST,
-                               .sh_degree = GS_MAX_SH_DEGREE,
-                               .exposure = true,
-                               .average_part = default_average,
-                               .dropout = -1,
+    return (training_settings){
+        .validate = -1,
+        .teachers = TEACHERS_MOST,
+        .sh_degree = GS_MAX_SH_DEGREE,
+        .exposure = true,
+        .average_part = default_average,
+        .dropout = -1,
 #define AT_FIRST(name, first, ...) first,
-                               .weights = {LOSS_TERMS(AT_FIRST)},
+        .weights = {LOSS_TERMS(AT_FIRST)},
 #undef AT_FIRST
-                               .tune = true,
-                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
-                               .resolutions = {.automatic = true},
-                               .density = density_settings_default()};
+        .tune = true,
+        .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
+        .resolutions = {.automatic = true},
+        // As published, without extent; until and most_gaussians follow from the data.
+        .density = {.kind = DENSITY_AUTO,
+                    .from = 500,
+                    .every = 100,
+                    .least_opacity = 0.005,
+                    .retired = -1,
+                    .adaptive = {.gradient_threshold = 2e-4,
+                                 .split_size = 0.01,
+                                 .most_size = 0.1,
+                                 .reset_every = 3000,
+                                 .reset_opacity = 0.01,
+                                 .split_factor = 1.6},
+                    .mcmc = {.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01}}};
 }
 
 bool training_schedule_read(const char *text, training_settings *c, fault *why) {
@@ -335,7 +331,6 @@ training_settings training_settings_from(const training_settings *c, const train
     return settings;
 }
 
-// The `fit` of training_settings.
 static void fit(void *context, double steps, training_settings *settings) {
     const training_data *const data = context;
     const training_settings *const choices = settings->choices;

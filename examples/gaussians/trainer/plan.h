@@ -63,31 +63,17 @@ typedef struct density_settings {
     density_mcmc_settings mcmc;
 } density_settings;
 
-// What a method is given after a step, on each rank.
-typedef struct density_step {
-    const density_settings *settings;
-    uint64_t seed;
-    float mean_rate; // the learning rate of means in this step
-    bool due;        // whether the schedule lets it act after this step
-    // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
-    // their screen-space gradients, as the method sums them, [views][count][2]; NULL: nothing to sum.
-    const gs_view *view;
-    const float *mean2d;
-    training_state *state;
-} density_step;
-
 typedef struct density_method {
-    const char *name;   // of --density
-    int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
-    bool starts_small;  // its published start is small and half opaque, see density_start
-    bool has_limit;     // it fills up to most_gaussians, dead rows too
-    // What density_step.mean2d has, summed in state->density in steps before `until`.
-    screen_gradient sums;
+    const char *name; // of --density
+    // It fills up to most_gaussians, dead rows too. As published it acts until 5/6 of the iterations, others until half of them,
+    // and starts small and half opaque, see density_start.
+    bool has_limit;
+    screen_gradient sums; // what is summed in state->density in steps before `until`
     // In steps before `until`, between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views.
     // NULL: nothing.
-    void (*before_adam)(const density_settings *settings, training_state *state, int views);
-    // After Adam, on all ranks alike. NULL: nothing. May call collectives; false after ranks_fail.
-    bool (*act)(const density_step *step);
+    void (*before_adam)(trainer *t, int views);
+    // After Adam, on all ranks alike. due: by the schedule. NULL: nothing. May call collectives; false after ranks_fail.
+    bool (*act)(trainer *t, bool due);
 } density_method;
 
 const density_method *density_method_of(int kind);
@@ -101,20 +87,13 @@ screen_gradient density_sums_at(const density_settings *settings, int64_t at);
 // Whether density_before_adam changes the gradient in a step.
 bool density_adds_to_gradient(const density_settings *settings, int64_t at);
 // The trainer calls the next three in every step, after the backward pass, then after Adam. density_sum adds the step's
-// gradients, if it has some. after_adam: `due` is set here; false after ranks_fail.
-void density_before_adam(const density_settings *settings, training_state *state, int views);
-void density_sum(const density_step *step);
-bool density_after_adam(const density_step *step);
+// gradients, of training_way.gradient. after_adam: false after ranks_fail.
+void density_before_adam(trainer *t, int views);
+void density_sum(const trainer *t, const gs_view *view, const float *mean2d);
+bool density_after_adam(trainer *t);
 
 // ---- retirement: Gaussians that contribute least to every view make room for splits and relocations
 
-typedef struct retirement {
-    device_buffer score, splats;
-    device_buffer logits; // of all Gaussians, where this rank has not all
-    bool one_by_one;      // of the caller: steps render their views apart
-} retirement;             // starts as {0}
-
-void retirement_close(retirement *r);
 // Whether density control begins an action with a retirement, after a step as of density_is_due.
 bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at);
 // How many are due after the step `at` of the schedule.
@@ -125,18 +104,10 @@ size_t retirement_views(size_t count);
 // The cameras that are asked from `first` on, spread evenly, with their poses: at most by->batch. Returns their number.
 int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
                            gs_camera *camera);
-// Renders these views and scores each Gaussian by the largest sum of alpha T over the pixels of a view. f: memory for the
-// pictures, such as that of the steps, whose last picture is gone. Waits for the device. Ranks take turns: the score is of
-// this one's views. Cost: a forward and a backward blend of each.
-void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
-                      distwar_policy policy, float *score);
 // Makes those dead whose score is at most `part` times the upper quartile. score: of all Gaussians. A collective; false after
 // ranks_fail.
-bool retirement_end(retirement *r, const training_state *state, const float *score, double part);
+bool retirement_end(trainer *t, const float *score, double part);
 
-// The published defaults of all methods, without extent; until and most_gaussians are 0, `retired` is negative, the kind
-// DENSITY_AUTO where the default is meant.
-density_settings density_settings_default(void);
 // Adds the rows of all methods to the options of `dsplat train`.
 void density_options_list(density_settings *chosen, option_table *table);
 
@@ -344,7 +315,7 @@ typedef struct training_settings {
     OPTION(#name "-weight", &settings->weights[TERM_##name], .minimum = 1e-6, .maximum = 1e6,                \
            .help = "weight of --" #name " in the loss at the start; a fixed part of it at the end"),
 
-// ---- place: where a run is, and what it does there. Pure functions but for gaussians_of_step
+// ---- place: where a run is, and what it does there. Pure functions
 
 // Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
 bool training_passed(int64_t iteration, int64_t views, int64_t every);
@@ -382,10 +353,6 @@ int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_
 void scale_rates(gs_adam_rates *rates, float factor);
 // The rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
-// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`. step: of the
-// schedule; iteration: views seen before; first: the index of the first Gaussian among all.
-gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all, int64_t step,
-                               int64_t iteration, int64_t first, device_buffer *logits);
 // The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
 // before the end of density control.
 int64_t average_from(const training_settings *settings);

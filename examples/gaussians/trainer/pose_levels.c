@@ -63,62 +63,46 @@ static training_settings settings_without_density(const training_settings *setti
     return plain;
 }
 
-static bool train_once(picture_cache *pictures, training_state *state, const target_view *views, size_t count,
-                       const training_settings *settings, fault *why) {
-    training_report report = {0};
-    const bool done = train_on(pictures, state, views, count, settings, NULL, &report, why);
-    training_report_close(&report);
-    return done;
-}
-
-// small: the cameras of the size, with `poses`. at: where the scene of the size before is, empty at first; becomes that of this
-// size.
-static bool refine_level(refined_pose *poses, const target_view *views, const target_view *small,
-                         size_t count, const training_settings *settings, const pose_levels *levels,
-                         int level, weighted_points *at, fault *why) {
-    gs_gaussians host = {0};
+bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
+                        const training_settings *settings, const pose_levels *levels, fault *why) {
+    target_view *const small = calloc(count, sizeof *small); // the cameras of a size, with `poses`
+    bool done = small || fail(why, "no memory for %zu views", count);
+    weighted_points at = {0}; // where the scene of the size before is
+    const int last = levels->levels > 0 ? levels->finest : 1;
     training_settings here = settings_without_density(settings, levels->steps);
     here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 3};
     memset(here.weights, 0, sizeof here.weights);
-    here.resolutions = (resolution_schedule){.factor = 1 << level, .percent = 100};
-    const double pixels = (double)count * small->camera.width * small->camera.height;
-    if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
-        return false;
     // Gaussians are relocated, as poses follow what a scene leaves over. Their number stays.
     here.density = settings->density;
     here.density.kind = DENSITY_MCMC;
-    here.density.most_gaussians = host.count;
     here.density.from = levels->steps / 5, here.density.until = levels->steps * 5 / 6;
     here.density.every = 100;
-    training_state state;
-    training_state_open(&state, levels->group, &host);
-    scene_close(&host);
-    bool done = training_state_open_poses(&state, (int64_t)count, why) &&
-                (at->count > 0 || points_open(at, &state, why));
-    if (done) {
-        refined_poses_start(state.pose, small, count);
-        refined_poses_measure(state.pose, small, count, at);
-        points_close(at);
-        done = train_once(levels->pictures, &state, views, count, &here, why) && points_open(at, &state, why);
-    }
-    for (size_t i = 0; i < count && done; i++) poses[i].now = state.pose[i].now;
-    training_state_close(&state);
-    return done;
-}
-
-bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
-                        const training_settings *settings, const pose_levels *levels, fault *why) {
-    target_view *const small = calloc(count, sizeof *small);
-    bool done = small || fail(why, "no memory for %zu views", count);
-    weighted_points at = {0};
-    const int last = levels->levels > 0 ? levels->finest : 1;
     for (int level = levels->levels; level >= last && done; level--) {
+        gs_gaussians host = {0};
+        training_state state;
         for (size_t i = 0; i < count; i++) {
             small[i].camera = views[i].camera;
             dataset_downscale_camera(&small[i].camera, 1 << level);
             pose_to_camera(&poses[i].now, &small[i].camera);
         }
-        done = refine_level(poses, views, small, count, settings, levels, level, &at, why);
+        const double pixels = (double)count * small->camera.width * small->camera.height;
+        done = levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why);
+        if (!done) break;
+        here.resolutions = (resolution_schedule){.factor = 1 << level, .percent = 100};
+        here.density.most_gaussians = host.count;
+        training_state_open(&state, levels->group, &host);
+        scene_close(&host);
+        done = training_state_open_poses(&state, (int64_t)count, why) &&
+               (at.count > 0 || points_open(&at, &state, why));
+        if (done) {
+            refined_poses_start(state.pose, small, count);
+            refined_poses_measure(state.pose, small, count, &at);
+            points_close(&at);
+            done = train_on(levels->pictures, &state, views, count, &here, NULL, NULL, why) &&
+                   points_open(&at, &state, why);
+        }
+        for (size_t i = 0; i < count && done; i++) poses[i].now = state.pose[i].now;
+        training_state_close(&state);
         if (done && levels->done) levels->done(levels->context, level, poses);
     }
     if (done && at.count > 0) refined_poses_measure(poses, views, count, &at);
@@ -138,7 +122,7 @@ bool align_views(picture_cache *pictures, training_state *state, target_view *vi
     frozen.pose = NULL;
     bool done = training_state_open_poses(&frozen, (int64_t)count, why) &&
                 poses_start_in(frozen.pose, views, count, &frozen, why) &&
-                train_once(pictures, &frozen, views, count, &still, why);
+                train_on(pictures, &frozen, views, count, &still, NULL, NULL, why);
     for (size_t i = 0; i < count && done; i++) pose_to_camera(&frozen.pose[i].now, &views[i].camera);
     free(frozen.pose);
     return done;

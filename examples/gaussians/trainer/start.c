@@ -174,50 +174,10 @@ static bool may_hold_something(const target_view *views, size_t count, const dou
     return seen;
 }
 
-static void point_in_cube(const target_view *views, size_t count, const double focus[3], double half,
-                          random_stream *random, double point[3], uint8_t color[3]) {
-    bool found = false;
-    double pixel[2];
-    for (int refusals = 0; refusals < MOST_EMPTY && !found; refusals++) {
-        for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(random) - 1);
-        found = may_hold_something(views, count, point);
-    }
-    memset(color, 128, GS_CHANNELS);
-    for (size_t i = 0, first = random_below(random, count); i < count; i++) {
-        const target_view *view = &views[(first + i) % count];
-        if (camera_pixel(&view->camera, point, pixel) &&
-            take_color(view, index_of(&view->camera, pixel[0], pixel[1]), color))
-            return;
-    }
-}
-
-static void point_in_common_view(const target_view *views, size_t count, const double focus[3],
-                                 double least_depth, random_stream *random, double point[3],
-                                 uint8_t color[3]) {
-    double inside[3];
-    memset(color, 128, GS_CHANNELS);
-    for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
-        const target_view *view = &views[random_below(random, count)];
-        const gs_camera *camera = &view->camera;
-        const int x = (int)random_below(random, (uint64_t)camera->width);
-        const int y = (int)random_below(random, (uint64_t)camera->height);
-        camera_inside(camera, focus, inside);
-        const double middle = fmax(inside[2], least_depth);
-        camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
-                        middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
-        size_t seen = 0;
-        double pixel[2];
-        for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
-            seen += camera_pixel(&views[i].camera, point, pixel);
-        if (take_color(view, index_of(camera, x, y), color) && (seen == ENOUGH_CAMERAS || seen == count))
-            return;
-    }
-}
-
 void random_points(const target_view *views, size_t count, bool is_object, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]) {
     random_stream random = {seed};
-    double focus[3], point[3], inside[3];
+    double focus[3], point[3], inside[3], pixel[2];
     camera_focus(views, count, focus);
     double half = INFINITY; // the side of the cube around an object, see start.h
     for (size_t i = 0; i < count; i++) {
@@ -231,10 +191,35 @@ void random_points(const target_view *views, size_t count, bool is_object, size_
     if (!isfinite(half)) half = scene_extent(views, count);
     const double least_depth = scene_extent(views, count) / 2; // for cameras that look away from the focus
     for (size_t k = 0; k < wanted; k++) {
-        if (is_object)
-            point_in_cube(views, count, focus, half, &random, point, colors[k]);
-        else
-            point_in_common_view(views, count, focus, least_depth, &random, point, colors[k]);
+        bool found = false;
+        memset(colors[k], 128, GS_CHANNELS);
+        if (is_object) {
+            for (int refusals = 0; refusals < MOST_EMPTY && !found; refusals++) {
+                for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(&random) - 1);
+                found = may_hold_something(views, count, point);
+            }
+            for (size_t i = 0, first = random_below(&random, count); i < count; i++) {
+                const target_view *const view = &views[(first + i) % count];
+                if (camera_pixel(&view->camera, point, pixel) &&
+                    take_color(view, index_of(&view->camera, pixel[0], pixel[1]), colors[k]))
+                    break;
+            }
+        } else
+            for (int refusals = 0; refusals < MOST_REFUSALS && !found; refusals++) {
+                const target_view *const view = &views[random_below(&random, count)];
+                const gs_camera *const camera = &view->camera;
+                const int x = (int)random_below(&random, (uint64_t)camera->width);
+                const int y = (int)random_below(&random, (uint64_t)camera->height);
+                camera_inside(camera, focus, inside);
+                const double middle = fmax(inside[2], least_depth);
+                camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
+                                middle * exp(log(4) * (2 * random_unit(&random) - 1)), point);
+                size_t seen = 0;
+                for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
+                    seen += camera_pixel(&views[i].camera, point, pixel);
+                found = take_color(view, index_of(camera, x, y), colors[k]) &&
+                        (seen == ENOUGH_CAMERAS || seen == count);
+            }
         for (int i = 0; i < 3; i++) points[k][i] = (float)point[i];
     }
 }

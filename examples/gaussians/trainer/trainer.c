@@ -11,29 +11,20 @@
 
 // ---- time
 
-static double own_clock(const trainer *t) {
-    return t->settings->now ? t->settings->now(t->settings->context) : seconds_now();
-}
-
-// Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
+// Looks at the clock that training goes by: under a budget all ranks go by rank 0's. A collective.
 static bool look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
+    t->clock = t->settings->now ? t->settings->now(t->settings->context) : seconds_now();
     if (ranks_count(t->group) == 1 || t->settings->budget <= 0) return true;
-    const double now = own_clock(t);
-    memcpy(&own, &now, sizeof own);
+    memcpy(&own, &t->clock, sizeof own);
     if (!ranks_tell_all(t->group, own, of_all, NULL)) return false;
     memcpy(&t->clock, &of_all[0], sizeof t->clock);
     return true;
 }
 
-// The clock that training goes by.
-static double now_of(const trainer *t) {
-    return ranks_count(t->group) > 1 && t->settings->budget > 0 ? t->clock : own_clock(t);
-}
-
-// Of training so far.
+// Of training so far, when the clock was looked at last.
 static double seconds_of(const trainer *t) {
-    return t->before + now_of(t) - t->started;
+    return t->before + t->clock - t->started;
 }
 
 // Room for so many losses; for none there is an array too.
@@ -58,21 +49,29 @@ static bool retire(trainer *t, bool small) {
                              .batch = trainer_batch(settings, small)};
     if (settings->budget > 0) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!look_at_clock(t)) return false;
-    const double began = now_of(t);
+    const double began = t->clock;
     const size_t bytes = (size_t)training_state_count(t->state) * sizeof(float);
     float *const score = device_buffer_reserve(&t->retirement.score, bytes);
     device_clear(score, bytes);
-    if (!t->way->scores(t, &by, score) ||
-        !retirement_end(&t->retirement, t->state, score, settings->density.retired) || !look_at_clock(t))
+    if (!t->way->scores(t, &by, score) || !retirement_end(t, score, settings->density.retired) ||
+        !look_at_clock(t))
         return false;
-    p->between = now_of(t) - began;
+    p->between = t->clock - began;
+    return true;
+}
+
+// Before the first step, and after each: sets whether a step is left. If not, the average replaces the parameters.
+static bool settle_end(trainer *t) {
+    pace then = t->pace;
+    if (!look_at_clock(t)) return false;
+    if (t->settings->budget > 0) pace_note(&then, seconds_of(t));
+    t->over = place_is_over(&t->state->place, t->settings, &then);
+    if (t->over) parameter_average_take(&t->state->average, &t->state->gaussians);
     return true;
 }
 
 bool trainer_is_over(const trainer *t) {
-    pace then = t->pace;
-    if (t->settings->budget > 0) pace_note(&then, seconds_of(t));
-    return place_is_over(&t->state->place, t->settings, &then);
+    return t->over;
 }
 
 // With --check-finite: fails where the call `by` has written a number that is not finite. Waits for the device.
@@ -132,7 +131,7 @@ static bool fetch_losses(trainer *t) {
     if (!take_losses(t, t->waiting, losses)) return false;
     for (int64_t i = 0; i < t->waiting; i++) {
         report->losses[++report->iterations - report->first_iteration] = losses[i];
-        learning_see(&t->state->learning, losses[i]);
+        t->state->learning.sum += losses[i], t->state->learning.seen++;
         if (!isfinite(losses[i]))
             return ranks_fail(t->group, "the loss is not finite at iteration %lld; --check-finite tells why",
                               (long long)report->iterations);
@@ -155,7 +154,7 @@ const training_report *trainer_report(trainer *t) {
     report->loss_window = (int64_t)fmin(fmin(100, (double)(steps / 10 + 1)), (double)steps);
     report->first_loss = mean(report->losses, report->loss_window);
     report->last_loss = mean(report->losses + steps - report->loss_window, report->loss_window);
-    report->seconds = now_of(t) - t->started;
+    report->seconds = t->clock - t->started;
     if (t->settings->budget > 0) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->rendered.repeats;
     report->strategy = strategy_tuner_report(&t->tuner);
@@ -171,11 +170,6 @@ static const double least_gain = 0.12, least_part = 0.15;
 // And what the validation views must be worse by, so that noise can be what keeps them: while rates are high they gain
 // little on any scene. bonsai had at most 0.16 in three quarters of 70,000 views, beer and statue 0.31 when they ended.
 static const double least_apart = 0.2;
-
-void learning_see(learning_curve *curve, double loss) {
-    curve->sum += loss;
-    curve->seen++;
-}
 
 void learning_note(learning_curve *curve, bool small, double validation) {
     const double trained = curve->sum / (double)curve->seen;
@@ -218,7 +212,6 @@ bool learning_curve_is_possible(const learning_curve *curve) {
 // Steps of the gains of validation views, whose exposures are no noise that training learns: at first, then.
 enum { FIRST_PASSES = 6, PASSES = 2 };
 
-// Adds the view to those of a step.
 static void add_view(trainer *t, bool small, size_t index, step_views *of) {
     const training_state *const state = t->state;
     const target_view *const views = view_source_at(&t->source, small);
@@ -229,6 +222,18 @@ static void add_view(trainer *t, bool small, size_t index, step_views *of) {
     of->camera[v] = of->view[v]->camera;
     of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
     if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
+}
+
+// What the step does with its views: all of it follows from the place.
+static void plan_step(const trainer *t, step_views *of) {
+    const training_settings *const settings = t->settings;
+    random_stream random = random_at((uint64_t)settings->seed, RANDOM_BACKGROUND, (uint64_t)of->first + 1, 0);
+    of->at = schedule_step(&t->state->place);
+    of->sh_degree = scheduled_sh_degree(settings, t->state->gaussians.sh_degree, of->at);
+    of->screen = density_sums_at(&settings->density, of->at);
+    for (int c = 0; c < 3; c++)
+        of->background[c] =
+            settings->random_background ? (float)random_unit(&random) : settings->background[c];
 }
 
 // The mean loss of the validation views, as steps see views now, before a step of their gains. A collective; no losses wait.
@@ -242,11 +247,8 @@ static bool validation_loss(trainer *t, bool small, double *loss) {
     size_t next = 0, count = 0;
     *loss = 0;
     while (next < t->source.count) {
-        step_views of = {.only_loss = true,
-                         .first = place->views,
-                         .at = schedule_step(place),
-                         .sh_degree = scheduled_sh_degree(t->settings, t->state->gaussians.sh_degree,
-                                                          schedule_step(place))};
+        step_views of = {.only_loss = true, .first = place->views};
+        plan_step(t, &of);
         memcpy(of.background, t->settings->background, sizeof of.background);
         if (t->source.pictures) t->source.pictures->now++;
         for (; next < t->source.count && of.count < batch; next++)
@@ -346,18 +348,6 @@ static bool step_pose(trainer *t, const step_views *of) {
     return true;
 }
 
-// What the step does with its views: all of it follows from the place.
-static void plan_step(const trainer *t, step_views *of) {
-    const training_settings *const settings = t->settings;
-    random_stream random = random_at((uint64_t)settings->seed, RANDOM_BACKGROUND, (uint64_t)of->first + 1, 0);
-    of->at = schedule_step(&t->state->place);
-    of->sh_degree = scheduled_sh_degree(settings, t->state->gaussians.sh_degree, of->at);
-    of->screen = density_sums_at(&settings->density, of->at);
-    for (int c = 0; c < 3; c++)
-        of->background[c] =
-            settings->random_background ? (float)random_unit(&random) : settings->background[c];
-}
-
 // Whether nothing but Adam needs the gradient of a step. Sums that are the same on any number of GPUs are stepped by the
 // kernel that several take: nvcc contracts products and sums of the one that does both in another way.
 static bool may_step_at_once(const trainer *t, const step_views *of) {
@@ -383,17 +373,15 @@ bool trainer_step(trainer *t) {
                                &state->second_moment, rates,
                                place->steps + 1,      of.screen == SCREEN_ABSOLUTE ? state->density : NULL};
     if (may_step_at_once(t, &of)) of.adam = &adam;
-    density_step control = {.settings = &settings->density,
-                            .seed = (uint64_t)settings->seed,
-                            .mean_rate = rates.mean,
-                            .state = state};
+    const gs_view *view;
+    const float *mean2d;
     // Views, gradient.
     distillation_render(t, &of);
     if (clock) stage_clock_start(clock);
-    if (!t->way->gradient(t, &of, &control.view, &control.mean2d) ||
+    if (!t->way->gradient(t, &of, &view, &mean2d) ||
         !are_finite(t, "the forward and backward pass", &state->gradients))
         return false;
-    density_before_adam(&settings->density, state, of.count);
+    density_before_adam(t, of.count);
     if (!are_finite(t, "the penalty of density control", &state->gradients)) return false;
     t->waiting += of.count;
     // Step.
@@ -408,8 +396,8 @@ bool trainer_step(trainer *t) {
     place->views += of.count;
     t->report.step_views = of.count;
     // Density, average.
-    density_sum(&control);
-    if (!retire(t, small) || !density_after_adam(&control)) return false;
+    density_sum(t, view, mean2d);
+    if (!retire(t, small) || !density_after_adam(t)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, place->before, place->at)) {
         parameter_average *const a = &state->average;
@@ -420,7 +408,7 @@ bool trainer_step(trainer *t) {
     // Observe: losses, whether training is over, which scene is next.
     const bool looks = validation_is_due(t);
     return ((t->waiting < WAITING && !looks) || fetch_losses(t)) && (!looks || validation_look(t, small)) &&
-           distillation_next(t);
+           distillation_next(t) && settle_end(t);
 }
 
 // ---- open and close
@@ -430,7 +418,7 @@ static bool open_trainer(trainer *t, picture_cache *pictures, const target_view 
     const training_settings *const settings = t->settings;
     fault why;
     if (!look_at_clock(t)) return false;
-    t->started = now_of(t);
+    t->started = t->clock;
     t->report.first_iteration = state->place.views + 1;
     t->report.iterations = state->place.views;
     t->report.strategy.policy = settings->policy;
@@ -452,23 +440,35 @@ static bool open_trainer(trainer *t, picture_cache *pictures, const target_view 
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     if (!distillation_open(t)) return false;
-    frame_gradient_open(t);
-    t->retirement.one_by_one = t->one_by_one;
-    return true;
+    static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
+    const candidate_list candidates =
+        settings->tune && t->way->frames
+            ? tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
+            : (candidate_list){.count = 1, .rows = {settings->policy}};
+    strategy_tuner_open(&t->tuner, &candidates);
+    // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
+    // by the lists of all views of a launch, and one bound serves all.
+    t->one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
+                    resolution_most_views(&settings->resolutions, settings->batch) > 1;
+    if (!t->one_by_one && t->way->frames) { // the clock takes each stage of a step once
+        stage_clock_open(&t->report.clock);
+        t->rendered.clock = &t->report.clock;
+    }
+    return settle_end(t);
 }
 
 void trainer_close(trainer *t) {
     if (!t) return;
+    device_buffer *const buffers[] = {
+        &t->exposure_sums,     &t->target,           &t->logits, &t->retirement.score,
+        &t->retirement.splats, &t->retirement.logits};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) device_buffer_close(buffers[i]);
     strategy_tuner_close(&t->tuner);
     frame_close(&t->rendered);
-    device_buffer_close(&t->exposure_sums);
     distillation_close(t);
     exposures_close(t);
-    device_buffer_close(&t->target);
-    device_buffer_close(&t->logits);
     device_free(t->results);
     view_source_close(&t->source);
-    retirement_close(&t->retirement);
     stage_clock_close(&t->report.clock);
     training_report_close(&t->report);
     free(t);
@@ -527,54 +527,44 @@ static void show(trainer *t, progress *bar) {
     progress_show(bar, place->scenes > 0 ? place->views : place->at, loss);
 }
 
-static bool train_all(trainer *t, const training_observer *observer) {
-    const training_settings *settings = t->settings;
-    training_state *const state = t->state;
-    progress bar;
-    progress_begin(&bar, settings->name, settings->iterations);
-    bar.before = state->place.at;
-    bar.time_limit = settings->budget > 0 ? settings->budget - t->before : 0;
-    bool stop = observer && observer->end && *observer->end && ranks_count(t->group) == 1;
-    bool good = true, last = trainer_is_over(t);
-    if (last && !stop) parameter_average_take(&state->average, &state->gaussians);
-    while (!last && good) {
-        good = trainer_step(t) && look_at_clock(t) && agree_to_stop(t, observer, &stop);
-        if (!good) break;
-        last = trainer_is_over(t) || stop;
-        t->report.stopped = stop;
-        // Unless a signal ends training: then it will go on.
-        if (last && !stop) parameter_average_take(&state->average, &state->gaussians);
-        show(t, &bar);
-        if (observer && observer->observe &&
-            (last || training_passed(state->place.views, t->report.step_views, observer->interval) ||
-             (observer->wants && observer->wants(observer->context)))) {
-            fault why;
-            good = trainer_report(t) != NULL;
-            const double began = seconds_now(), from = now_of(t); // the time it takes is not training's
-            good = good &&
-                   (observer->observe(observer->context, state, &t->report, &why) ||
-                    ranks_fail_with(t->group, &why)) &&
-                   look_at_clock(t);
-            t->started += now_of(t) - from;
-            bar.started += seconds_now() - began;
-        }
-    }
-    good = good && ranks_wait(t->group, NULL) && (!t->way->agree || t->way->agree(t));
-    progress_end(&bar);
-    return good;
-}
-
 bool train_on(picture_cache *pictures, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why) {
     trainer *const t = trainer_open(pictures, state, views, view_count, settings, why);
     if (!t) return false;
-    const bool done = train_all(t, observer) && trainer_report(t);
-    if (done) {
+    progress bar;
+    progress_begin(&bar, settings->name, t->settings->iterations);
+    bar.before = state->place.at;
+    bar.time_limit = settings->budget > 0 ? settings->budget - t->before : 0;
+    bool stop = false, good = true, last = t->over;
+    while (!last && good) {
+        good = trainer_step(t) && agree_to_stop(t, observer, &stop);
+        if (!good) break;
+        last = t->over || stop;
+        t->report.stopped = stop;
+        show(t, &bar);
+        if (observer && observer->observe &&
+            (last || training_passed(state->place.views, t->report.step_views, observer->interval) ||
+             (observer->wants && observer->wants(observer->context)))) {
+            fault failed;
+            good = trainer_report(t) != NULL;
+            const double began = seconds_now(), from = t->clock; // the time it takes is not training's
+            good = good &&
+                   (observer->observe(observer->context, state, &t->report, &failed) ||
+                    ranks_fail_with(t->group, &failed)) &&
+                   look_at_clock(t);
+            t->started += t->clock - from;
+            bar.started += seconds_now() - began;
+        }
+    }
+    good = good && ranks_wait(t->group, NULL) && (!t->way->agree || t->way->agree(t));
+    progress_end(&bar);
+    good = good && trainer_report(t);
+    if (good && report) {
         stage_clock_close(&t->report.clock);
         *report = t->report;
         t->report = (training_report){0};
     }
     trainer_close(t);
-    return done || fail(why, "%s", ranks_error(state->group));
+    return good || fail(why, "%s", ranks_error(state->group));
 }

@@ -45,7 +45,7 @@ typedef struct training_observer {
 // trainer. NULL: *why is set.
 trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why);
-// Whether no step is left: by the iterations, or by the budget.
+// Whether no step is left, by the iterations or by the budget. state->average has then replaced the parameters.
 bool trainer_is_over(const trainer *t);
 bool trainer_step(trainer *t);
 // The report so far, with all losses; its losses are the trainer's. NULL: failed. Waits for the device.
@@ -53,8 +53,8 @@ const training_report *trainer_report(trainer *t);
 void trainer_close(trainer *t); // NULL is harmless
 
 // Trains from where the state is to the end on view_count >= 1 views, of which some are trained on. With DISTWAR_FIXED the
-// number of ranks does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the
-// views' gradients. Fails if the loss stops being finite. observer: NULL, or as above. *report: for training_report_close.
+// number of ranks does not change the result. Fails if the loss stops being finite. observer: NULL, or as above. report: NULL,
+// or for training_report_close.
 bool train_on(picture_cache *pictures, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why);
@@ -131,8 +131,12 @@ struct trainer {
     training_settings fitted; // where settings points to: a budget and the last of several scenes change them
     struct pace pace;
     double before; // seconds of training before this run
-    double clock;  // of several ranks under a budget: rank 0's, when all looked last
-    struct retirement retirement;
+    double clock;  // when it was looked at last; of several ranks under a budget rank 0's
+    bool over;     // trainer_is_over
+    struct {
+        device_buffer score, splats;
+        device_buffer logits; // of all Gaussians, where this rank has not all
+    } retirement;
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
     double weights[WAITING + GS_MAX_VIEWS]
@@ -158,8 +162,7 @@ struct trainer {
 
 int64_t trainer_batch(const training_settings *settings, bool small); // views of a step
 
-// ---- distillation.c: where training ends early, more scenes are trained up to there from the same start, and then a last
-// one, on photographs and on these scenes' pictures of places between the photographs'
+// ---- distillation.c
 
 // Before the first step: keeps the start if training may end early. False after ranks_fail.
 bool distillation_open(trainer *t);
@@ -181,14 +184,15 @@ void exposures_close(trainer *t);
 // Queues a step of the gains of the v-th view. sums: device, gs_loss_image.gain_sums.
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums);
 
-// The Gaussians that a step renders.
+// The Gaussians that a step renders: with dropout they have opacities of their own, in t->logits.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
 bool trainer_weigh(trainer *t, const step_views *of);
 // The picture of a step's view number v before the step's background. view: with pixels. All views have one size.
 const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view);
 
-// Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
+// Of alone_way: renders the views of this rank's turn by the frame of the steps, whose last picture is gone; the score is of
+// these. Waits for the device. Cost: a forward and a backward blend of each.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
 // The gradient of a step by t->rendered, as that of training_way, where this rank renders the views first .. first + count - 1.
 // exchange: NULL, or brings all ranks the gain sums of all views, [count][GS_EXPOSURE_SUMS], and, unless of->only_loss, their
@@ -196,6 +200,5 @@ bool trainer_scores(trainer *t, const scored_views *by, float *score);
 bool frame_gradient_of(trainer *t, const step_views *of, int32_t first, int32_t count,
                        bool (*exchange)(trainer *t, const step_views *of, float *gain_sums),
                        const gs_view **view, const float **mean2d);
-void frame_gradient_open(trainer *t);
 
 C_LINKAGE_END

@@ -17,13 +17,8 @@ void parameter_average_close(parameter_average *a) {
 }
 
 enum { SETS = 4 };
-
-static void list_sets(training_state *state, gs_gaussians *sets[SETS]) {
-    sets[0] = &state->gaussians;
-    sets[1] = &state->first_moment;
-    sets[2] = &state->second_moment;
-    sets[3] = &state->gradients;
-}
+#define SETS_OF(state)                                                                                       \
+    { &(state)->gaussians, &(state)->first_moment, &(state)->second_moment, &(state)->gradients }
 
 size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
@@ -50,8 +45,7 @@ bool training_state_open_empty(training_state *state, const training_place *plac
     const row_range rows = rows_of_rank(way, place->group, count);
     *state = (training_state){
         .group = place->group, .way = way, .first = rows.first, .all = count, .capacity = rows.count};
-    gs_gaussians *sets[SETS];
-    list_sets(state, sets);
+    gs_gaussians *const sets[] = SETS_OF(state);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
     state->density = device_allocate(training_state_density_bytes(state->capacity));
     device_clear(state->density, training_state_density_bytes(state->capacity));
@@ -116,8 +110,7 @@ static void reserve(training_state *state, int64_t count, int64_t most) {
     if (count <= state->capacity) return;
     const int64_t room = 2 * state->capacity < most ? 2 * state->capacity : most;
     if (count < room) count = room;
-    gs_gaussians *sets[SETS];
-    list_sets(state, sets);
+    gs_gaussians *const sets[] = SETS_OF(state);
     for (int i = 0; i < SETS; i++) {
         gs_gaussians larger = device_gaussians_open(count, sets[i]->sh_degree);
         larger.count = sets[i]->count;
@@ -136,9 +129,8 @@ static void reserve(training_state *state, int64_t count, int64_t most) {
 
 void training_state_set_count(training_state *state, int64_t all) {
     const row_range rows = rows_of_rank(state->way, state->group, all);
-    gs_gaussians *sets[SETS];
+    gs_gaussians *const sets[] = SETS_OF(state);
     state->first = rows.first, state->all = all;
-    list_sets(state, sets);
     for (int i = 0; i < SETS; i++) sets[i]->count = rows.count;
 }
 
@@ -178,23 +170,31 @@ bool training_state_render(const training_state *state, const shown_views *shown
 
 bool quality_measure(const training_state *state, const shown_views *shown, const size_t *index, size_t first,
                      size_t count, quality *mean, quality *each, fault *why) {
-    quality sum = {0, 0}, one;
+    quality sum = {0, 0};
     frame f = {0};
-    double *const result = device_allocate(3 * sizeof *result);
+    double result[3], *const on_device =
+                          device_allocate(sizeof result); // loss, mean absolute difference, SSIM
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
         const size_t k = index ? index[i] : first + i;
+        image picture;
         if (shown->pictures) shown->pictures->now++;
-        done =
-            training_state_render(state, shown, k, &f, why) &&
-            quality_of_frame(&f, shown->pictures ? picture_cache_view(shown->pictures, k) : &shown->views[k],
-                             result, &one, why);
-        if (!done) break;
+        if (!(done = training_state_render(state, shown, k, &f, why))) break;
+        const target_view *const view =
+            shown->pictures ? picture_cache_view(shown->pictures, k) : &shown->views[k];
+        gs_loss_image of = {.images = {.target = view->pixels, .mask = view->mask}, .result = on_device};
+        frame_loss(&f, &of, false);
+        device_download(result, on_device, sizeof result);
+        if (!(done = frame_picture(&f, &picture, why))) break;
+        const double ssim =
+            isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
+        const quality one = {image_psnr(&picture, view->picture, view->mask_on_host), ssim};
+        image_close(&picture);
         if (each) each[i] = one;
         sum.psnr += one.psnr, sum.ssim += one.ssim;
     }
     *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    device_free(result);
+    device_free(on_device);
     frame_close(&f);
     return done;
 }
@@ -207,8 +207,7 @@ bool training_state_grow(training_state *state, int64_t count, int64_t most) {
 }
 
 void training_state_close(training_state *state) {
-    gs_gaussians *sets[SETS];
-    list_sets(state, sets);
+    gs_gaussians *const sets[] = SETS_OF(state);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
     scene_close(&state->distillation.start);
     for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->distillation.teacher[i]);

@@ -32,7 +32,6 @@ typedef struct learning_curve {
     float trained[LEARNING_MOST], validation[LEARNING_MOST]; // natural logarithms of mean losses
 } learning_curve;                                            // starts as {0}
 
-void learning_see(learning_curve *curve, double loss); // of a training view
 // Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. Pictures of another size
 // begin anew. A full curve keeps every second measurement.
 void learning_note(learning_curve *curve, bool small, double validation);
@@ -83,7 +82,8 @@ typedef struct training_way {
     const char *(*few)(const training_settings *settings, int ranks);
 
     // Queues the loss of all views into the trainer's results and its gradient into state->gradients, or with of->adam the
-    // step by it, and steps the views' exposures. *view, *mean2d: as those of density_step, undefined with of->only_loss.
+    // step by it, and steps the views' exposures. Undefined with of->only_loss: *view: this rank's Gaussians as the step's
+    // cameras see them, and *mean2d: their screen-space gradients of->screen, [views][count][2]; NULL: nothing to sum.
     bool (*gradient)(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
     // score: device, zeros, of all Gaussians: becomes the largest sum of alpha T over the pixels of a view.
     bool (*scores)(trainer *t, const scored_views *by, float *score);

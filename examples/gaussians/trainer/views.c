@@ -33,12 +33,6 @@ static bool describe(target_view *view, const gs_camera *camera, const image *pi
     return true;
 }
 
-static void describe_mask(target_view *view, const uint8_t *mask) {
-    const size_t pixels = camera_pixels(&view->camera);
-    view->mask_on_host = mask;
-    for (size_t i = 0; mask && i < pixels; i++) view->counted -= mask[i] == 0;
-}
-
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why) {
     if (!describe(view, camera, picture, why)) return false;
     target_view_upload(view, false);
@@ -46,19 +40,15 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
 }
 
 void target_view_set_mask(target_view *view, const uint8_t *mask) {
-    describe_mask(view, mask);
-    view->mask = uploaded(mask, camera_pixels(&view->camera));
-}
-
-void target_view_set_alpha(target_view *view, const uint8_t *alpha) {
-    view->outline = alpha;
-    view->alpha = uploaded(alpha, camera_pixels(&view->camera));
+    const size_t pixels = camera_pixels(&view->camera);
+    view->mask_on_host = mask;
+    for (size_t i = 0; mask && i < pixels; i++) view->counted -= mask[i] == 0;
 }
 
 bool target_view_list(target_view *view, const dataset_view *source, fault *why) {
     if (!describe(view, &source->camera, &source->picture, why))
         return fail(why, "%s: %s", source->name, why->text);
-    describe_mask(view, source->mask);
+    target_view_set_mask(view, source->mask);
     view->outline = source->alpha;
     view->name = source->name;
     return true;
@@ -66,15 +56,10 @@ bool target_view_list(target_view *view, const dataset_view *source, fault *why)
 
 void target_view_upload(target_view *view, bool with_alpha) {
     const size_t pixels = camera_pixels(&view->camera);
-    view->pixels = uploaded(view->picture->pixels, 3 * pixels);
-    view->mask = uploaded(view->mask_on_host, pixels);
-    if (with_alpha) view->alpha = uploaded(view->outline, pixels);
-    view->depth = uploaded(view->depth_on_host, pixels * sizeof(float));
-}
-
-void target_view_set_depth(target_view *view, const float *depth) {
-    view->depth = uploaded(depth, camera_pixels(&view->camera) * sizeof *depth);
-    view->depth_on_host = depth;
+    if (!view->pixels) view->pixels = uploaded(view->picture->pixels, 3 * pixels);
+    if (!view->mask) view->mask = uploaded(view->mask_on_host, pixels);
+    if (!view->alpha && with_alpha) view->alpha = uploaded(view->outline, pixels);
+    if (!view->depth) view->depth = uploaded(view->depth_on_host, pixels * sizeof(float));
 }
 
 // An array of the device at 1/factor of its size; NULL of NULL. bytes: of the small one.
@@ -135,6 +120,10 @@ static void target_view_pad(target_view *padded, const target_view *view, int wi
         padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
 }
 
+static void forget_device(target_view *view) {
+    view->depth = NULL, view->alpha = view->mask = view->pixels = NULL;
+}
+
 void target_view_release(target_view *view) {
     if (view->pixels)
         DEVICE_CHECK(cudaStreamSynchronize(NULL)); // cudaFree of a pool's memory waits for no kernel
@@ -142,7 +131,7 @@ void target_view_release(target_view *view) {
     device_free(view->alpha);
     device_free(view->mask);
     device_free(view->pixels);
-    view->depth = NULL, view->alpha = view->mask = view->pixels = NULL;
+    forget_device(view);
 }
 
 void target_view_close(target_view *view) {
@@ -220,6 +209,7 @@ bool picture_cache_open(picture_cache *cache, const target_view *views, size_t c
 void target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
                       bool with_alpha) {
     target_view whole = *listed;
+    forget_device(&whole);
     if (is_padded(form, &whole.camera))
         target_view_pad(&whole, listed, form->width, form->height, with_alpha);
     else
@@ -357,44 +347,33 @@ void view_order_close(view_order *order) {
 
 // ---- what a run trains on
 
-// The views at one size and small, on the device; of pictures that come when they are needed only the cameras.
-static bool open_sizes(view_source *s, fault *why) {
-    for (int small = 0; small < 2; small++) {
-        const picture_form form = form_of(s, small && s->schedule->percent > 0);
-        if (!s->pictures && (small ? form.factor <= 1 : form.width == 0)) continue;
-        target_view *const sized = s->sized[small] = calloc(s->count, sizeof *sized);
-        if (!sized) return fail(why, "no memory for %zu views", s->count);
-        for (size_t i = 0; i < s->count; i++) {
-            const target_view *const view = &s->views[i];
-            if (s->pictures)
-                sized[i].camera = picture_form_camera(&form, &view->camera);
-            else if (small)
-                target_view_shrink(&sized[i], s->sized[0] ? &s->sized[0][i] : view, form.factor);
-            else
-                target_view_pad(&sized[i], view, form.width, form.height, view->alpha != NULL);
-        }
-    }
-    return true;
-}
-
-bool view_source_open(view_source *source, picture_cache *pictures, const target_view *views, size_t count,
+bool view_source_open(view_source *s, picture_cache *pictures, const target_view *views, size_t count,
                       const resolution_schedule *schedule, int64_t batch, uint64_t seed, bool validates,
                       fault *why) {
-    *source = (view_source){.views = views,
-                            .count = count,
-                            .pictures = pictures,
-                            .schedule = schedule,
-                            .batch = batch,
-                            .shaped = -1};
+    *s = (view_source){views, count, pictures, schedule, batch, .shaped = -1};
     size_t trained = 0;
-    source->trained = malloc(count * sizeof *source->trained);
-    if (!source->trained) return fail(why, "no memory for %zu views", count);
+    s->trained = malloc(count * sizeof *s->trained);
+    if (!s->trained) return fail(why, "no memory for %zu views", count);
     for (size_t i = 0; i < count; i++)
-        if (!(validates && views[i].validates)) source->trained[trained++] = i;
+        if (!(validates && views[i].validates)) s->trained[trained++] = i;
     if (trained == 0) return fail(why, "all %zu views are validation views", count);
-    return view_order_open(&source->order, count, seed, why) &&
-           (trained == count || view_order_open(&source->trained_order, trained, seed, why)) &&
-           open_sizes(source, why);
+    if (!view_order_open(&s->order, count, seed, why) ||
+        (trained < count && !view_order_open(&s->trained_order, trained, seed, why)))
+        return false;
+    for (int small = 0; small < 2; small++) {
+        const picture_form form = form_of(s, small && schedule->percent > 0);
+        if (!pictures && (small ? form.factor <= 1 : form.width == 0)) continue;
+        target_view *const sized = s->sized[small] = calloc(count, sizeof *sized);
+        if (!sized) return fail(why, "no memory for %zu views", count);
+        for (size_t i = 0; i < count; i++)
+            if (pictures)
+                sized[i].camera = picture_form_camera(&form, &views[i].camera);
+            else if (small)
+                target_view_shrink(&sized[i], s->sized[0] ? &s->sized[0][i] : &views[i], form.factor);
+            else
+                target_view_pad(&sized[i], &views[i], form.width, form.height, views[i].alpha != NULL);
+    }
+    return true;
 }
 
 const target_view *view_source_at(view_source *s, bool small) {

@@ -33,14 +33,12 @@ typedef struct target_view {
     bool validates;              // to be measured: see training_settings.validation_until
 } target_view;
 
-// Uploads the picture. A mask, alpha, inverse depth may follow.
+// Uploads the picture. A mask, outline, depth_on_host may follow, and then target_view_upload.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
-void target_view_set_mask(target_view *view, const uint8_t *mask);   // NULL: none
-void target_view_set_alpha(target_view *view, const uint8_t *alpha); // NULL: opaque
-void target_view_set_depth(target_view *view, const float *depth);
+void target_view_set_mask(target_view *view, const uint8_t *mask); // on the host; NULL: none
 // A view of a dataset, which must outlive it, without a call to the device. Failures name it.
 bool target_view_list(target_view *view, const dataset_view *source, fault *why);
-// Uploads what a listed view has, its alpha if with_alpha.
+// Uploads what a view has on the host and not yet on the device, its alpha if with_alpha.
 void target_view_upload(target_view *view, bool with_alpha);
 void target_view_release(target_view *view); // what it has on the device
 void target_view_close(target_view *view);   // harmless on {0}

@@ -46,7 +46,7 @@ class Checkpoint : public ProgramTest {
     static std::vector<float> values_of(const training_state &s) {
         std::vector<float> all;
         for_arrays(s, [&](const float *array, size_t values) {
-            const std::vector<float> host = downloaded(array, values);
+            const auto host = downloaded(array, values);
             all.insert(all.end(), host.begin(), host.end());
         });
         return all;

@@ -75,7 +75,7 @@ class timed : public cloud {
         for (; t->seen_iteration < t->state.place.views; t->seen_iteration++)
             t->clock += t->cost * double(scene.count);
         // The dead are made by a retirement, and a split ends them in the same step.
-        const std::vector<float> logits = downloaded(scene.opacity_logit, size_t(scene.count));
+        const auto logits = downloaded(scene.opacity_logit, size_t(scene.count));
         const int64_t dead = std::count(logits.begin(), logits.end(), -20.0f);
         if (dead > t->seen_dead) {
             t->retirements++;
@@ -451,7 +451,7 @@ TEST(Distillation, ShowsTheMeanOfTheTeachersPictures) {
                 rendered(l.state.distillation.teacher[k], of.camera[v], of.background);
             for (size_t i = 0; i < mean.size(); i++) mean[i] += picture[i] / 3.0;
         }
-        const std::vector<uint8_t> got = downloaded(of.view[v]->pixels, mean.size());
+        const auto got = downloaded(of.view[v]->pixels, mean.size());
         for (size_t i = 0; i < mean.size(); i++) ASSERT_NEAR(got[i], mean[i], 1.01) << v << ", " << i;
         EXPECT_GT(*std::max_element(mean.begin(), mean.end()), 30);
         EXPECT_EQ(of.view[v]->depth, nullptr);

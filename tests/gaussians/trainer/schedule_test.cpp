@@ -100,7 +100,7 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
 const training_data plain_data = {nullptr, 100, 2.5, 40000000, false};
 
 density_settings options_of(int kind) {
-    density_settings options = density_settings_default();
+    density_settings options = training_settings_default().density;
     options.kind = kind;
     return options;
 }
@@ -190,20 +190,23 @@ TEST(Schedule, SplitsAreDrawnByAbsoluteGradientsWhileDensityControlActs) {
 TEST(Schedule, DropoutGrowsWithTheSteps) {
     training_settings settings = plain_settings();
     settings.dropout = 0.5;
-    const host_gaussians host = random_gaussians(1, 4000, 0);
-    const device_set device(host);
-    const gs_gaussians all = device.get();
-    device_buffer logits = {};
+    const cloud c(4000, 16, 16);
+    trained one(c);
+    const gs_gaussians &all = one.state.gaussians;
+    trainer t = {};
+    t.state = &one.state, t.settings = &settings;
     for (const int64_t step : {1, 3500, 7000}) {
-        const gs_gaussians got = gaussians_of_step(&settings, &all, step, step - 1, 0, &logits);
+        step_views of = {};
+        of.first = step - 1, of.at = step;
+        const gs_gaussians got = trainer_gaussians(&t, &of);
         EXPECT_EQ(got.mean, all.mean);
         EXPECT_EQ(got.opacity_logit == all.opacity_logit, step == 1);
-        const std::vector<float> values = downloaded(got.opacity_logit, 4000);
+        const auto values = downloaded(got.opacity_logit, 4000);
         const double share = 0.5 * double(step - 1) / 6999;
         const auto out = std::count_if(values.begin(), values.end(), [](float v) { return v <= -20; });
         EXPECT_NEAR(double(out), 4000 * share, 5 * std::sqrt(4000 * share * (1 - share))) << step;
     }
-    device_buffer_close(&logits);
+    device_buffer_close(&t.logits);
 }
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
@@ -271,6 +274,7 @@ class run : public cloud {
     run(int64_t count, float gradient) : cloud(count, 16, 16), gradient(gradient), one(*this) {
         fill(state.gaussians.opacity_logit, count, 0);
         fill(state.gaussians.log_scale, 3 * count, float(std::log(1e-3)));
+        t.state = &state, t.settings = &t.fitted;
     }
 
     // Step number `step` and what density control makes of it.
@@ -289,19 +293,17 @@ class run : public cloud {
         view.gaussians.count = int64_t(count), view.splats = splats.data();
         state.place = {};
         state.place.views = state.place.at = step, state.place.before = step - 1;
-        density_step what = {};
-        what.settings = &settings, what.seed = 5, what.mean_rate = 1e-4f;
-        what.view = &view, what.mean2d = mean2d.data(), what.state = &state;
-        density_sum(&what);
-        EXPECT_TRUE(density_after_adam(&what)) << ranks_error(group);
+        t.report.step_views = 1;
+        t.fitted.iterations = 1, t.fitted.rates.mean = t.fitted.final_mean_rate = 1e-4f, t.fitted.seed = 5;
+        t.fitted.density = settings;
+        density_sum(&t, &view, mean2d.data());
+        EXPECT_TRUE(density_after_adam(&t)) << ranks_error(group);
     }
 
-  private:
     const float gradient;
     trained one;
-
-  public:
     training_state &state = one.state;
+    trainer t = {};
 };
 
 density_settings settings_of(density_kind kind, int64_t iterations, int64_t most_gaussians = 1000000) {
@@ -328,7 +330,7 @@ TEST(Schedule, AdaptiveControlActsWhenItShould) {
         EXPECT_EQ(r.state.gradients.count, expected);
         for (const gs_gaussians *m : {&r.state.first_moment, &r.state.second_moment}) {
             ASSERT_EQ(m->count, expected);
-            const std::vector<float> moved = read(m->opacity_logit, expected);
+            const auto moved = read(m->opacity_logit, expected);
             EXPECT_EQ(std::count(moved.begin(), moved.end(), 0.0f), newborns);
             EXPECT_EQ(std::count(moved.begin(), moved.end(), 1.0f), expected - newborns);
         }
@@ -399,7 +401,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         fill(r.state.gradients.opacity_logit, 20, 0);
         fill(r.state.gradients.log_scale, 60, 0);
         r.state.place.views = r.state.place.before = step - 1, r.state.place.at = step;
-        density_before_adam(&settings, &r.state, 1);
+        r.t.fitted.density = settings, density_before_adam(&r.t, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : read(r.state.gradients.opacity_logit, 20)) EXPECT_NEAR(g, opacity, 1e-8) << step;
         const float scale = step < 1000 ? 5 * 0.01f * 1e-3f / 60 : 0; // the extent is 1
@@ -474,20 +476,19 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     const alone group;
     training_state state = {};
     state.gaussians = set.get(), state.group = group, state.all = COUNT;
-    retirement r = {};
+    trainer t = {};
+    t.state = &state, t.tuner.policy = policy;
     // As a step leaves it: with depth and a clock, which scores have not.
-    owned<frame, frame_close> of_steps;
+    frame &of_steps = t.rendered;
     stage_clock clock = {}; // no mark can be set on it
     clock.measures = true;
-    of_steps.clock = &clock;
-    of_steps.with_depth = true;
+    of_steps.clock = &clock, of_steps.with_depth = true;
     const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
     const scored_views by = {views.data(), nullptr, views.size(), batch};
-    retirement_score(&r, &of_steps, &state, &by, policy, score.data());
-    EXPECT_TRUE(retirement_end(&r, &state, score.data(), part));
+    EXPECT_TRUE(trainer_scores(&t, &by, score.data()) && retirement_end(&t, score.data(), part));
     EXPECT_EQ(of_steps.view.image.depth, nullptr);
     EXPECT_EQ(of_steps.clock, &clock);
-    retirement_close(&r);
+    frame_close(&of_steps);
     const host_gaussians after = set.read();
     std::vector<bool> out;
     for (int64_t i = 0; i < COUNT; i++) {
@@ -691,8 +692,7 @@ TEST(Pace, StepsThatTakeNoTimeAreLimited) {
 // ---- when learning is over
 
 void note(learning_curve *curve, bool small, double trained, double validation) {
-    learning_see(curve, 0.5 * trained);
-    learning_see(curve, 1.5 * trained);
+    curve->sum += 0.5 * trained + 1.5 * trained, curve->seen += 2;
     learning_note(curve, small, validation);
 }
 

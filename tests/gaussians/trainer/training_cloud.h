@@ -176,7 +176,7 @@ class trained {
         const gs_arrays arrays = gs_arrays_of(&set);
         std::vector<float> out;
         for (int a = 0; a < GS_ARRAYS; a++) {
-            const std::vector<float> values = downloaded(arrays.of[a], size_t(set.count * arrays.width[a]));
+            const auto values = downloaded(arrays.of[a], size_t(set.count * arrays.width[a]));
             out.insert(out.end(), values.begin(), values.end());
         }
         return out;

@@ -69,7 +69,7 @@ std::vector<char> train_bytes(const cloud &c, const training_settings &settings,
     std::vector<double> losses;
     *repeats = 0;
     while (state.place.views < 14) {
-        const std::vector<double> more = run.train_on(c.views, settings, &observer);
+        const auto more = run.train_on(c.views, settings, &observer);
         if (more.empty()) break;
         *repeats += run.report.repeats;
         losses.insert(losses.end(), more.begin(), more.end());
@@ -181,7 +181,7 @@ struct detailed_cloud : cloud {
                 depths[v].push_back(float(0.3 + 0.1 * std::sin(0.01 * double(i) + double(v))));
             }
             target_view_set_mask(&views[v], masks[v].data());
-            target_view_set_depth(&views[v], depths[v].data());
+            views[v].depth_on_host = depths[v].data(), target_view_upload(&views[v], false);
         }
     }
     static training_settings settings_of(int64_t iterations, int64_t batch) {
@@ -203,7 +203,7 @@ void expect_sum_of_each(const cloud &c, const std::vector<target_view> &views,
                         double most_error) {
     settings.iterations = settings.batch = views_in_all;
     trained together(c);
-    const std::vector<double> losses = together.train_on(views, settings);
+    const auto losses = together.train_on(views, settings);
     ASSERT_EQ(losses.size(), views_in_all);
     const std::vector<float> got = trained::read(together.state.first_moment);
     std::vector<double> sum(got.size());
@@ -229,7 +229,7 @@ TEST(SeveralViews, EachHasItsOwnPictureBeforeARandomBackground) {
     cloud c(60, width, height);
     std::vector<uint8_t> alpha(pixels);
     for (size_t i = 0; i < pixels; i++) alpha[i] = uint8_t(i);
-    for (target_view &view : c.views) target_view_set_alpha(&view, alpha.data());
+    for (target_view &view : c.views) view.outline = alpha.data(), target_view_upload(&view, true);
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
         training_settings settings = cloud::settings(1);
         settings.policy.strategy = strategy;
@@ -272,7 +272,7 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunkAndAreTrainedOnFirst) {
             EXPECT_EQ(small[v].camera.translation[0], c.views[v].camera.translation[0]);
             owned<image, image_close> expected;
             EXPECT_DONE(image_downscale(&c.pictures[v], 2, &expected, &why));
-            const std::vector<uint8_t> got = downloaded(small[v].pixels, 3 * (width / 2) * (height / 2));
+            const auto got = downloaded(small[v].pixels, 3 * (width / 2) * (height / 2));
             EXPECT_EQ(std::memcmp(got.data(), expected.pixels, size_t(3 * expected.width * expected.height)),
                       0)
                 << v;
@@ -285,10 +285,10 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunkAndAreTrainedOnFirst) {
             EXPECT_EQ(small[v].alpha, nullptr);
         }
         trained on_small(c), on_schedule(c), on_whole(c);
-        const std::vector<double> first = on_small.train_on({small, small + views_in_all}, settings),
-                                  last = on_whole.train_on(c.views, settings);
+        const auto first = on_small.train_on({small, small + views_in_all}, settings),
+                   last = on_whole.train_on(c.views, settings);
         settings.resolutions = schedule;
-        const std::vector<double> got = on_schedule.train_on(c.views, settings);
+        const auto got = on_schedule.train_on(c.views, settings);
         for (const size_t i : {0, 1}) EXPECT_EQ(got[i], first[i]);
         EXPECT_NE(got[2], first[2]);
         EXPECT_NE(got[0], last[0]);
@@ -347,13 +347,13 @@ TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
         camera.width -= int(2 * v), camera.height -= int(v % 3);
         of.add(camera, [v](int i) { return 127 + 100 * std::sin(0.03 * i + double(v)); });
         if (v == 2) target_view_set_mask(&views[v], c.masks[v].data());
-        target_view_set_depth(&views[v], depth.data());
+        views[v].depth_on_host = depth.data(), target_view_upload(&views[v], false);
     }
     EXPECT_DONE(resolution_views_match(views.data(), views.size(), &why));
     std::vector<target_view> alone =
         views; // with the mask that a padded view has: windows at its edges count alike
     for (size_t v = 1; v < views_in_all; v++)
-        if (v != 2) target_view_set_mask(&alone[v], all.data());
+        if (v != 2) target_view_set_mask(&alone[v], all.data()), target_view_upload(&alone[v], false);
     // The field of view also bounds the derivatives of Gaussians beside the picture: here it is a little larger.
     expect_sum_of_each(c, views, alone, detailed_cloud::settings_of(1, 1), 1e-2);
     for (size_t v = 1; v < views_in_all; v++)
@@ -405,7 +405,7 @@ TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
     for (const auto &[text, batch] : cases) {
         training_settings settings = detailed_cloud::settings_of(10, batch);
         trained plain(c, true), phased(c, true);
-        const std::vector<double> losses = plain.train_on(c.views, settings);
+        const auto losses = plain.train_on(c.views, settings);
         settings.resolutions = schedule_of(text);
         EXPECT_EQ(phased.train_on(c.views, settings), losses) << text;
         EXPECT_TRUE(phased.read() == plain.read()) << text;
