@@ -102,9 +102,7 @@ static bool mcmc_act(trainer *t, bool due) {
         !(training_state_grow(state, density_grown_count(s, existing, state->place.at), s->most_gaussians) &&
           refill(t, existing, NULL)))
         return false;
-    const int64_t step = schedule_step(&state->place);
-    const float rate = scheduled_rates(t->settings, step, 0, t->report.step_views).mean;
-    GS_CHECK(gs_density_noise(&state->gaussians, state->first, (float)s->mcmc.noise * rate,
+    GS_CHECK(gs_density_noise(&state->gaussians, state->first, (float)s->mcmc.noise * t->mean_rate,
                               (uint64_t)t->settings->seed, (uint64_t)state->place.views, NULL));
     return true;
 }

@@ -388,7 +388,7 @@ bool trainer_step(trainer *t) {
     if (!of.adam)
         GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
                          &rates, adam.step, NULL));
-    place->steps = adam.step;
+    place->steps = adam.step, t->mean_rate = rates.mean;
     stage_clock_mark(clock, STAGE_ADAM);
     if (!are_finite(t, "gs_adam", &state->gaussians) || !are_finite(t, "gs_adam", &state->first_moment) ||
         !are_finite(t, "gs_adam", &state->second_moment) || (of.pose_step > 0 && !step_pose(t, &of)))

@@ -143,6 +143,7 @@ struct trainer {
                   [LOSS_TERM_COUNT]; // of the same; 0: the view does not have the term
     int64_t waiting;                 // how many of them there are
     size_t room;                     // of report.losses
+    float mean_rate;                 // of this step
     frame rendered; // views are projected together, and rendered together or one after another
     bool one_by_one;
     strategy_tuner tuner;

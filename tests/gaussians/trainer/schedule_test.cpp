@@ -293,9 +293,7 @@ class run : public cloud {
         view.gaussians.count = int64_t(count), view.splats = splats.data();
         state.place = {};
         state.place.views = state.place.at = step, state.place.before = step - 1;
-        t.report.step_views = 1;
-        t.fitted.iterations = 1, t.fitted.rates.mean = t.fitted.final_mean_rate = 1e-4f, t.fitted.seed = 5;
-        t.fitted.density = settings;
+        t.fitted.density = settings, t.fitted.seed = 5, t.mean_rate = 1e-4f;
         density_sum(&t, &view, mean2d.data());
         EXPECT_TRUE(density_after_adam(&t)) << ranks_error(group);
     }
