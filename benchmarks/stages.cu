@@ -44,8 +44,8 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
     struct memory {
         typename reduction::TempStorage storage[tile_pixels / 32];
     };
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_SPLAT_GRAD_SUMS],
-                                        memory &shared) const {
+    DISTWAR_DEVICE void add(bool active, uint32_t index, const float (&field)[GS_SPLAT_GRAD_SUMS],
+                            memory &shared) const {
         if (!__any_sync(full_warp, active)) return;
         DISTWAR_UNROLL
         for (int k = 0; k < GS_SPLAT_GRAD_SUMS; k++) {
@@ -59,8 +59,7 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
 // Floor: stores a warp's sums instead of adding them, so that each splat ends with the sums of its last warp.
 struct floor_commit : tree_commit {
     template <int K>
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
-                                        memory &) const {
+    DISTWAR_DEVICE void add(bool active, uint32_t index, const float (&field)[K], memory &) const {
         if (!active) return;
         float *const to = sums.place(index, 0);
         DISTWAR_UNROLL
@@ -76,8 +75,7 @@ struct floor_commit : tree_commit {
 struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
     unsigned long long *commits; // [33]: by the number of lanes
 
-    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_SPLAT_GRAD_SUMS],
-                                        memory &) const {
+    DISTWAR_DEVICE void add(bool active, uint32_t, const float (&)[GS_SPLAT_GRAD_SUMS], memory &) const {
         const int lanes = __popc(__ballot_sync(full_warp, active));
         if (threadIdx.x % 32 == 0) atomicAdd(&commits[lanes], 1ull);
     }

@@ -126,8 +126,8 @@ struct sum_of<axes::fixed> {
 // The warp's active lanes add val to the records of their keys. All 32 lanes call it. shared_key: the key of
 // all lanes, for methods that are told it. flag: of reduce_fixed.
 template <axes::method M, int K>
-__device__ __forceinline__ void add(bool active, int key, int shared_key, const float (&val)[K],
-                                    typename sum_of<M>::type *table, int threshold, unsigned *flag) {
+DISTWAR_DEVICE void add(bool active, int key, int shared_key, const float (&val)[K],
+                        typename sum_of<M>::type *table, int threshold, unsigned *flag) {
     constexpr int stride = axes::record_stride<K>;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const distwar::record<typename sum_of<M>::type> sink = {table, stride};

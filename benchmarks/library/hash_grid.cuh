@@ -15,7 +15,7 @@ struct grid {
     int levels;
 };
 
-__device__ __forceinline__ unsigned entry_of(uint3 cell, unsigned resolution) {
+DISTWAR_DEVICE unsigned entry_of(uint3 cell, unsigned resolution) {
     const unsigned long long dense = (unsigned long long)(resolution)*resolution * resolution;
     if (dense <= TABLE) return cell.x + resolution * (cell.y + resolution * cell.z);
     return (cell.x ^ cell.y * 2654435761u ^ cell.z * 805459861u) % TABLE;

@@ -27,7 +27,7 @@ struct rows {
 
 // CUDA's own atomic.
 template <typename T>
-__device__ __forceinline__ void add_native(T *to, T value) {
+DISTWAR_DEVICE void add_native(T *to, T value) {
     if constexpr (sizeof(T) == 8)
         atomicAdd(reinterpret_cast<unsigned long long *>(to), (unsigned long long)(value));
     else
@@ -35,8 +35,7 @@ __device__ __forceinline__ void add_native(T *to, T value) {
 }
 
 template <bins B, how H, typename T>
-__device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, const rows &given, int row,
-                                        T *to) {
+DISTWAR_DEVICE void add_row(unsigned lanes, bool active, int bin, const rows &given, int row, T *to) {
     constexpr int K = values<T>;
     T v[K] = {};
     if (active) {

@@ -13,11 +13,11 @@ namespace scatters {
 constexpr unsigned all = distwar::all_lanes;
 
 template <typename T>
-__device__ __forceinline__ void add_native(T *sums, size_t place, float value) {
+DISTWAR_DEVICE void add_native(T *sums, size_t place, float value) {
     atomicAdd(sums + place, T(value));
 }
 // As torch does it: a pair, whose other half gets a zero.
-__device__ __forceinline__ void add_native(__half *sums, size_t place, float value) {
+DISTWAR_DEVICE void add_native(__half *sums, size_t place, float value) {
     const __half zero = __float2half(0), half = __float2half(value);
     atomicAdd(reinterpret_cast<__half2 *>(sums) + place / 2,
               place % 2 ? __halves2half2(zero, half) : __halves2half2(half, zero));
@@ -30,22 +30,22 @@ struct adder {
     long long count;
 
     // Whether a loop goes on: if this thread has work or, where lanes add together, if one of the warp has.
-    __device__ __forceinline__ bool goes_on(bool active) const {
+    DISTWAR_DEVICE bool goes_on(bool active) const {
         if constexpr (H == how::plain || H == how::in_double || H == how::atomic)
             return active;
         else
             return __any_sync(all, active);
     }
     // What the additions at the keys of one cell have in common.
-    __device__ __forceinline__ auto cells(bool active, int cell) const {
+    DISTWAR_DEVICE auto cells(bool active, int cell) const {
         if constexpr (H == how::group)
             return distwar::group_lanes(all, active, cell);
         else
             return 0;
     }
     template <typename Cells = int>
-    __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K],
-                                               [[maybe_unused]] const Cells &of = 0) const {
+    DISTWAR_DEVICE void operator()(bool active, int key, const float (&value)[K],
+                                   [[maybe_unused]] const Cells &of = 0) const {
         const auto sink = [&] {
             if constexpr (std::is_same_v<T, __half>)
                 return distwar::record_of_halves<T>{sums, K, count};
@@ -84,7 +84,7 @@ struct elements {
     const float *value; // [element][channel][K]
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool exists, int i, const Add &add_to) const {
         float own[K];
 #pragma unroll
         for (int k = 0; k < K; ++k) own[k] = value[size_t(i) * K + k];
@@ -100,7 +100,7 @@ struct lists {
     const float *value; // of each list
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool, int i, const Add &add_to) const {
         const float own = value[i];
         const int end = first[i + 1];
         for (int e = first[i]; add_to.goes_on(e < end); ++e) add_to(e < end, e < end ? key[e] : 0, {own});
@@ -115,7 +115,7 @@ struct faces {
     const float4 *state;
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool exists, int i, const Add &add_to) const {
         const int2 cell = cells[i];
         const float4 a = state[cell.x], b = state[cell.y];
         const float u = a.y / a.x + b.y / b.x, p = 0.4f * (a.w + b.w);
@@ -131,7 +131,7 @@ struct particles {
     int count;
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool exists, int i, const Add &add_to) const {
         unsigned random = unsigned(i) * 0x9e3779b1u;
         random ^= random >> 15;
         int cell = CELLS / 2 + SIDE * SIDE / 2 + SIDE / 2, energy = 0; // the source
@@ -155,7 +155,7 @@ struct voxels {
     const float *still, *moving; // 0..1
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool exists, int i, const Add &add_to) const {
         const float x = moving[i] * (BINS - 4), t = x - floorf(x), s = 1 - t;
         const float weight[4] = {s * s * s / 6, (4 + 3 * t * t * (t - 2)) / 6, (4 + 3 * s * s * (s - 2)) / 6,
                                  t * t * t / 6};
@@ -173,7 +173,7 @@ struct rays {
     const float *measured; // [view][SIDE]
 
     template <typename Add>
-    __device__ __forceinline__ void add(bool exists, int i, const Add &add_to) const {
+    DISTWAR_DEVICE void add(bool exists, int i, const Add &add_to) const {
         const float half_turns = float(i / SIDE) / VIEWS, across = float(i % SIDE - SIDE / 2);
         const float dx = cospif(half_turns), dy = sinpif(half_turns), own = measured[i];
         for (int t = -SIDE / 2; t < SIDE / 2; ++t) {

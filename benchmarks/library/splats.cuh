@@ -20,7 +20,7 @@ struct gradients {
 };
 
 // Computes the values of one pixel at about the cost of a real kernel.
-__device__ __forceinline__ bool values_at(float4 splat, float x, float y, float (&v)[VALUES]) {
+DISTWAR_DEVICE bool values_at(float4 splat, float x, float y, float (&v)[VALUES]) {
     const float dx = x - splat.x, dy = y - splat.y, r = (dx * dx + dy * dy) * splat.z;
     if (r >= 1) return false;
     const float alpha = splat.w * __expf(-2 * r), g = alpha * (1 - alpha), c = __fdividef(alpha, 1 + r);

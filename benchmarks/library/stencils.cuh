@@ -18,7 +18,7 @@ enum {
 };
 
 // Value k of a node at (block * 4 + k) * 64 + cell: planes with a stride of 64 and this key.
-__device__ __forceinline__ int place_of(int x, int y, int z) {
+DISTWAR_DEVICE int place_of(int x, int y, int z) {
     const int block = (x >> 2) + (SIDE / 4) * ((y >> 2) + (SIDE / 4) * (z >> 2));
     return block * 256 + (x & 3) + 4 * (y & 3) + 16 * (z & 3);
 }
@@ -27,19 +27,19 @@ struct particle {
     int x, y, z; // the lowest of its nodes
     float wx[3], wy[3], wz[3], v[4];
 
-    __device__ __forceinline__ explicit particle(const float4 &at) {
+    DISTWAR_DEVICE explicit particle(const float4 &at) {
         x = int(at.x), y = int(at.y), z = int(at.z);
         weights(at.x - float(x), wx), weights(at.y - float(y), wy), weights(at.z - float(z), wz);
         v[0] = 1, v[1] = at.w, v[2] = 1 - at.w, v[3] = at.w * at.w;
     }
-    static __device__ __forceinline__ void weights(float f, float (&w)[3]) {
+    static DISTWAR_DEVICE void weights(float f, float (&w)[3]) {
         w[0] = 0.5f * (1 - f) * (1 - f), w[2] = 0.5f * f * f, w[1] = 1 - w[0] - w[2];
     }
     // Selects, so that the arrays stay in registers where node is not known when compiling.
-    static __device__ __forceinline__ float pick(const float (&w)[3], int i) {
+    static DISTWAR_DEVICE float pick(const float (&w)[3], int i) {
         return i == 0 ? w[0] : i == 1 ? w[1] : w[2];
     }
-    __device__ __forceinline__ auto values_at(int node) const {
+    DISTWAR_DEVICE auto values_at(int node) const {
         const float w = pick(wx, node % 3) * pick(wy, node / 3 % 3) * pick(wz, node / 9);
         return distwar::values(w * v[0], w * v[1], w * v[2], w * v[3]);
     }
@@ -47,8 +47,8 @@ struct particle {
 
 // Adds the particle of each lane by the place_at(node) of its nodes.
 template <how H, bool Shared, typename PlaceAt, typename T>
-__device__ __forceinline__ void add_particle(bool active, const particle &p, int cell,
-                                             const PlaceAt &place_at, T *to, int stride) {
+DISTWAR_DEVICE void add_particle(bool active, const particle &p, int cell, const PlaceAt &place_at, T *to,
+                                 int stride) {
     constexpr unsigned all = distwar::all_lanes;
     constexpr bool is_plain = H == how::plain || H == how::plain_looped || H == how::in_double;
     constexpr bool is_unrolled =

@@ -35,8 +35,7 @@ enum class how {
 
 // The call of the library that H names: reduce, unless it is another.
 template <how H, typename Key, typename Values, typename Sink>
-__device__ __forceinline__ void call(unsigned lanes, bool active, Key key, const Values &values,
-                                     const Sink &sink) {
+DISTWAR_DEVICE void call(unsigned lanes, bool active, Key key, const Values &values, const Sink &sink) {
     if constexpr (H == how::tree)
         distwar::reduce_tree(lanes, active, key, values, sink);
     else if constexpr (H == how::atomic || H == how::vectors)

@@ -47,13 +47,13 @@ namespace detail {
     }
 
 template <scope S, typename Word>
-__device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
+DISTWAR_DEVICE Word compare_and_swap(Word *address, Word expected, Word wanted) {
     DISTWAR_CALL_AT(S, atomicCAS, address, expected, wanted)
 }
 #if DISTWAR_PTX // because CUDA has the 2-byte form at device scope only, and clang up to 19 has none
 template <scope S>
-__device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
-                                                           unsigned short wanted) {
+DISTWAR_DEVICE unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
+                                               unsigned short wanted) {
     unsigned short found;
 #define DISTWAR_SWAP_AT(scope, result)                                                                       \
     asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \
@@ -67,11 +67,11 @@ __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *addre
 #endif
 
 template <scope S, typename T>
-__device__ __forceinline__ auto native_add(T *address, T given){DISTWAR_CALL_AT(S, atomicAdd, address, given)}
+DISTWAR_DEVICE auto native_add(T *address, T given){DISTWAR_CALL_AT(S, atomicAdd, address, given)}
 
 // Adds 8 bytes in shared memory as two halves with a carry. GPUs add 4 bytes there by one instruction and 8 by a loop
 // of compare-and-swaps, which is 2 to 11 times as slow. The upper half is left alone where it gets nothing.
-__device__ __forceinline__ void add_halves(unsigned long long *address, unsigned long long given) {
+DISTWAR_DEVICE void add_halves(unsigned long long *address, unsigned long long given) {
     unsigned *const halves = reinterpret_cast<unsigned *>(address);
     const unsigned low = unsigned(given);
     const unsigned high = unsigned(given >> 32) + (atomicAdd_block(halves, low) + low < low ? 1 : 0);
@@ -85,19 +85,15 @@ __host__ __device__ constexpr auto value_in() {
 // What the operators below do with two T, as numbers of the type of Form::wide().
 template <typename T, typename Form>
 struct arithmetic {
-    static __host__ __device__ __forceinline__ T sum(T a, T b) {
-        return Form::stored(Form::wide(a) + Form::wide(b));
-    }
-    static __host__ __device__ __forceinline__ T product(T a, T b) {
-        return Form::stored(Form::wide(a) * Form::wide(b));
-    }
-    static __host__ __device__ __forceinline__ T lesser(T old, T given) {
+    static __host__ DISTWAR_DEVICE T sum(T a, T b) { return Form::stored(Form::wide(a) + Form::wide(b)); }
+    static __host__ DISTWAR_DEVICE T product(T a, T b) { return Form::stored(Form::wide(a) * Form::wide(b)); }
+    static __host__ DISTWAR_DEVICE T lesser(T old, T given) {
         return Form::wide(given) < Form::wide(old) ? given : old;
     }
-    static __host__ __device__ __forceinline__ T greater(T old, T given) {
+    static __host__ DISTWAR_DEVICE T greater(T old, T given) {
         return Form::wide(old) < Form::wide(given) ? given : old;
     }
-    static __host__ __device__ __forceinline__ bool is_zero(T a) { return Form::wide(a) == 0; }
+    static __host__ DISTWAR_DEVICE bool is_zero(T a) { return Form::wide(a) == 0; }
 };
 // A type in memory. half.cuh has those of 16 bits.
 //   value        the type of the values that are added to a T; void if T is not supported
@@ -111,12 +107,12 @@ struct destination : arithmetic<T, destination<T, Halves>> {
     static constexpr bool is_float = is_same<T, float> || is_same<T, double>;
     using value = decltype(detail::value_in < is_float || is_integer<T>, T > ());
 
-    static __host__ __device__ __forceinline__ T wide(T a) { return a; }
-    static __host__ __device__ __forceinline__ T stored(T a) { return a; }
-    static __device__ __forceinline__ T zero() { return T(0); }
-    static __device__ __forceinline__ T one() { return T(1); }
+    static __host__ DISTWAR_DEVICE T wide(T a) { return a; }
+    static __host__ DISTWAR_DEVICE T stored(T a) { return a; }
+    static DISTWAR_DEVICE T zero() { return T(0); }
+    static DISTWAR_DEVICE T one() { return T(1); }
     // The largest value of T, or infinity; the smallest, or -infinity.
-    static __device__ __forceinline__ T highest() {
+    static DISTWAR_DEVICE T highest() {
         if constexpr (is_float)
             return T(__int_as_float(0x7f800000));
         else if constexpr (T(-1) < T(0))
@@ -124,14 +120,14 @@ struct destination : arithmetic<T, destination<T, Halves>> {
         else
             return T(-1);
     }
-    static __device__ __forceinline__ T lowest() {
+    static DISTWAR_DEVICE T lowest() {
         if constexpr (is_float)
             return -highest();
         else
             return T(~highest());
     }
     template <scope S>
-    static __device__ __forceinline__ void add(T *address, T given) {
+    static DISTWAR_DEVICE void add(T *address, T given) {
         if constexpr (is_float) {
             detail::native_add<S>(address, given);
         } else {
@@ -146,8 +142,7 @@ struct destination : arithmetic<T, destination<T, Halves>> {
     // PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined with an address in shared memory, even
     // if the call is never reached.
     template <scope S, int Count>
-    static __device__ __forceinline__ bool add_vector([[maybe_unused]] T *address,
-                                                      [[maybe_unused]] const T *values) {
+    static DISTWAR_DEVICE bool add_vector([[maybe_unused]] T *address, [[maybe_unused]] const T *values) {
         static_assert(is_same<T, float>);
 #if !DISTWAR_PTX
         detail::add_parts<T, Count>(address, values);
@@ -173,7 +168,7 @@ inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, doub
 
 // Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
 template <scope S, int Count, typename T>
-__device__ __forceinline__ void add_vector(T *address, const T *values) {
+DISTWAR_DEVICE void add_vector(T *address, const T *values) {
     if (destination<T>::template add_vector<S, Count>(address, values)) return;
     DISTWAR_UNROLL
     for (int i = 0; i < Count; ++i) destination<T>::template add<S>(address + i, values[i]);
@@ -194,7 +189,7 @@ __device__ __forceinline__ void add_vector(T *address, const T *values) {
 //     distwar::reduce(distwar::all_lanes, true, 0, float(lane), distwar::record<float>{known, 1});
 //     // sums: 496
 template <typename T>
-__device__ __forceinline__ T *in_global(T *pointer) {
+DISTWAR_DEVICE T *in_global(T *pointer) {
 #if DISTWAR_PTX
     __builtin_assume(__isGlobal(pointer));
 #endif
@@ -210,7 +205,7 @@ __device__ __forceinline__ T *in_global(T *pointer) {
 //     distwar::atomic_add(sums, float(lane));
 //     // sums: 496
 template <scope S = scope::device, typename T>
-__device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given) {
+DISTWAR_DEVICE void atomic_add(T *address, detail::value_of<T> given) {
     detail::destination<T>::template add<S>(address, given);
 }
 
@@ -222,11 +217,11 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given
 #define DISTWAR_OPERATOR(name, result, nothing)                                                              \
     struct name {                                                                                            \
         template <typename T>                                                                                \
-        __host__ __device__ __forceinline__ T operator()(T old, T given) const {                             \
+        __host__ DISTWAR_DEVICE T operator()(T old, T given) const {                                         \
             return result;                                                                                   \
         }                                                                                                    \
         template <typename T>                                                                                \
-        static __device__ __forceinline__ T neutral() {                                                      \
+        static DISTWAR_DEVICE T neutral() {                                                                  \
             return nothing;                                                                                  \
         }                                                                                                    \
     };
@@ -249,7 +244,7 @@ DISTWAR_OPERATOR(bit_xor, old ^ given, T(0))
 //     distwar::atomic_update(highest, lane, distwar::maximum{});
 //     // highest: 31
 template <scope S = scope::device, typename T, typename Op>
-__device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
+DISTWAR_DEVICE T atomic_update(T *address, T value, Op op) {
     static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "distwar: atomic_update needs a type of 2, 4 or 8 bytes");
     static_assert(alignof(T) == sizeof(T),
@@ -277,7 +272,7 @@ namespace detail {
 // The native atomic of an operator.
 #define DISTWAR_NATIVE(Op, call)                                                                             \
     template <scope S, typename T>                                                                           \
-    __device__ __forceinline__ auto native(T *address, T given, Op) {                                        \
+    DISTWAR_DEVICE auto native(T *address, T given, Op) {                                                    \
         DISTWAR_CALL_AT(S, call, address, given)                                                             \
     }
 DISTWAR_NATIVE(minimum, atomicMin)
@@ -289,7 +284,7 @@ DISTWAR_NATIVE(bit_xor, atomicXor)
 
 // Whether a number is NaN, by its bits: also where the compiler assumes that there is no NaN.
 template <typename T>
-__device__ __forceinline__ bool has_nan_bits(T number) {
+DISTWAR_DEVICE bool has_nan_bits(T number) {
     using bits = bits_of<T>;
     constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
     return bits(detail::bits_as<bits>(number) << 1) > bits(infinity << 1);
@@ -303,7 +298,7 @@ __device__ __forceinline__ bool has_nan_bits(T number) {
 // unsigned maximum; likewise for the maximum. -0.0 counts as below 0.0. A NaN that is given changes nothing; in memory
 // there must be none.
 template <scope S, typename Op, typename T, typename V>
-__device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
+DISTWAR_DEVICE void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,
                   "distwar: the values have another type than the sink: an integer of the same size and "
                   "sign, float for float and 16-bit types, float or double for double");

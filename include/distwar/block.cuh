@@ -12,10 +12,10 @@
 
 namespace distwar {
 
-__device__ __forceinline__ int block_rank() {
+DISTWAR_DEVICE int block_rank() {
     return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 }
-__device__ __forceinline__ int block_size() {
+DISTWAR_DEVICE int block_size() {
     return int(blockDim.x * blockDim.y * blockDim.z);
 }
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ int block_size() {
 //     distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
 //     // sums: 20
 template <int Threads = 0>
-__device__ __forceinline__ unsigned existing_lanes() {
+DISTWAR_DEVICE unsigned existing_lanes() {
     static_assert(Threads >= 0 && Threads <= 1024, "distwar: a block has 1 to 1024 threads");
     if constexpr (Threads != 0 && Threads % 32 == 0) {
         return all_lanes;
@@ -65,8 +65,7 @@ struct block_sum_memory {
 //     if (lane == 0) sums[0] = sum[0];
 //     // sums: 496
 template <int K, int Threads, typename T>
-__device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory,
-                                          T (&sum)[K]) {
+DISTWAR_DEVICE void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory, T (&sum)[K]) {
     const int rank = block_rank();
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) memory.value[k][rank] = sum[k] = value[k];
@@ -84,8 +83,8 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 
 // Clamps each value to [-limit, limit], then sums as above. limit >= 0. NaN stays NaN.
 template <int K, int Threads, typename T>
-__device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory,
-                                          T (&sum)[K], T limit) {
+DISTWAR_DEVICE void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory, T (&sum)[K],
+                              T limit) {
     T clamped[K];
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) clamped[k] = value[k] < -limit ? -limit : limit < value[k] ? limit : value[k];
@@ -110,13 +109,13 @@ struct accumulator {
     T sum[N][K];
 
     // Sets all sums to 0. All threads of the block call. Cost: 1 barrier.
-    __device__ __forceinline__ void clear() {
+    DISTWAR_DEVICE void clear() {
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
         detail::sync_block();
     }
 
     // A sink whose keys are the slots 0..N - 1.
-    __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
+    DISTWAR_DEVICE record<T> sink() { return {&sum[0][0], K}; }
 
     // Adds the sums of slot i to its key in the sink `to`, for i < slots, and sets them to 0. All threads of the block
     // call, with the same arguments. The sink may be of doubles where the slots are of floats.
@@ -124,7 +123,7 @@ struct accumulator {
     //   slots        0..N
     // Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
     template <typename KeyOf, typename Sink>
-    __device__ __forceinline__ void flush(const KeyOf &key_of_slot, int slots, const Sink &to) {
+    DISTWAR_DEVICE void flush(const KeyOf &key_of_slot, int slots, const Sink &to) {
         detail::sync_block();
         for (int i = block_rank(); i < slots; i += block_size()) {
             T total[K];
@@ -157,7 +156,7 @@ struct sort_memory {
 namespace detail {
 
 template <typename Key>
-__device__ __forceinline__ bool comes_before(Key a, Key b) {
+DISTWAR_DEVICE bool comes_before(Key a, Key b) {
     if constexpr (is_same<Key, float> || is_same<Key, double>)
         return a < b || (b != b && a == a); // b is NaN
     else
@@ -182,7 +181,7 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 //     if (lane < 4) keys[lane] = memory.key[lane], values[lane] = memory.value[lane];
 //     // keys: 0, 1, 2, 3; values: 20, 30, 0, 10
 template <typename Key, typename Value, int Capacity>
-__device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
+DISTWAR_DEVICE void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
     int pairs = 1; // p / 2
     while (2 * pairs < n) pairs *= 2;
     detail::sync_block();

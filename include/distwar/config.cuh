@@ -85,6 +85,9 @@
 #define DISTWAR_HAS_VECTOR_RED 0
 #endif
 
+// A function of the device, written where it is called.
+#define DISTWAR_DEVICE __device__ __forceinline__
+
 // Unrolls the loop that follows. With a compile-time trip count the arrays it indexes stay in registers.
 #if defined(__SIMT__)
 #define DISTWAR_UNROLL
@@ -145,15 +148,15 @@ void add_parts(void *address, const void *values) {
     simt::add_each<Count>(static_cast<vector *>(address), &vector::first, sum, {__FILE__, __LINE__});
 }
 #else
-__device__ __forceinline__ void promise(const char *, unsigned long long, unsigned long long, bool) {}
+DISTWAR_DEVICE void promise(const char *, unsigned long long, unsigned long long, bool) {}
 struct call_line {};
-__device__ __forceinline__ call_line this_call() {
+DISTWAR_DEVICE call_line this_call() {
     return {};
 }
 struct resumed_call {
-    __device__ __forceinline__ resumed_call(unsigned, call_line) {}
+    DISTWAR_DEVICE resumed_call(unsigned, call_line) {}
 };
-__device__ __forceinline__ void sync_block() {
+DISTWAR_DEVICE void sync_block() {
     __syncthreads();
 }
 #endif

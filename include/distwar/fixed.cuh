@@ -33,7 +33,7 @@ namespace detail {
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
 #if DISTWAR_PTX
 #define DISTWAR_EXACT(name, type, instruction, letter)                                                       \
-    __device__ __forceinline__ type name(type a, type b) {                                                   \
+    DISTWAR_DEVICE type name(type a, type b) {                                                               \
         type result;                                                                                         \
         asm(instruction " %0, %1, %2;" : "=" letter(result) : letter(a), letter(b));                         \
         return result;                                                                                       \
@@ -59,7 +59,7 @@ T exact_quotient(T a, T b) {
 
 // The value in units of 1/scale, rounded to nearest even. Sets bits of fixed_flag in `flags` if needed.
 template <int Log2Adds = 24, typename T>
-__device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags) {
+DISTWAR_DEVICE long long to_fixed(T value, T scale, unsigned &flags) {
     constexpr long long largest = 1ll << (63 - Log2Adds);
     const T units = detail::exact_product(value, scale);
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math: the comparisons below ignore NaN
@@ -81,7 +81,7 @@ __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags)
 // The sum in the type of the scale. Rounded to nearest even by the conversion, and by the division if the scale is no
 // power of two.
 template <typename T>
-__device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
+DISTWAR_DEVICE T fixed_to_float(long long sum, T scale) {
     if constexpr (detail::is_same<T, float>)
         return detail::exact_quotient(__ll2float_rn(sum), scale);
     else
@@ -99,9 +99,9 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 //     if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
 //     // sums: 62914560, 197132288; result: 60, 188
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_fixed(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                             const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
-                                             int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_fixed(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                 const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
+                                 int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,
                   "distwar: reduce_fixed takes float or double");
     unsigned flags = 0;

@@ -41,7 +41,7 @@ struct keyed_groups : found_groups {
 
     // Finds the groups, of which those of at least `threshold` lanes are summed; by trees if they have two lanes and more.
     template <bool HasTrees, typename Given>
-    __device__ __forceinline__ void find(Given given, int threshold) {
+    DISTWAR_DEVICE void find(Given given, int threshold) {
         group = lanes_with_key(lanes, given) & active_lanes;
         const int size = __popc(group);
         summed = active && (!HasTrees || size >= 2) && size >= threshold;
@@ -51,7 +51,7 @@ struct keyed_groups : found_groups {
     }
 
     template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+    DISTWAR_DEVICE void operator()(const T (&val)[K], const Sink &sink) const {
         const sink_operator<Sink> op{};
         if (lanes == all_lanes) {
             constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
@@ -87,14 +87,10 @@ struct keyed_groups : found_groups {
 // What group_lanes returns. Copies are valid, too. add() and add_n() are its interface.
 template <typename Key>
 struct lane_groups {
-    // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
-    //   who calls  all of the `lanes` that made the handle, together
-    //   val        as for reduce; K and the type may differ from call to call
-    //   sink, balance_threshold  as for reduce_tree
-    // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
-    //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
-    //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
-    //                        whole warp with balance_threshold > 2 also 1 vote
+    // Adds the values of all active lanes to the sink, by the contract of reduce_tree. All of the `lanes` that made the
+    // handle call together. val: as for reduce; K and the type may differ from call to call.
+    // Cost: what reduce_tree takes for its sums and commits; nothing if no lane is active. In a whole warp of several keys
+    // with balance_threshold > 2 also 1 vote.
     //
     // With at_key in place of the threshold at another key, which follows from the key of the group: for the corners of a
     // cell or the nodes of a stencil, whose groups are those of the cell.
@@ -102,14 +98,13 @@ struct lane_groups {
     //              a group. Two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
     template <typename Values, typename Sink, typename Where = int>
-    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
-                                        Where threshold_or_key = 0) const {
+    DISTWAR_DEVICE void add(const Values &val, const Sink &sink, Where threshold_or_key = 0) const {
         add_values(detail::all_of(val), sink, threshold_or_key);
     }
     // The same for a number of values known at run time (reduce_n).
     template <int Chunk = 16, typename Values, typename Sink, typename Where = int>
-    __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
-                                          Where threshold_or_key = 0) const {
+    DISTWAR_DEVICE void add_n(int count, const Values &values, const Sink &sink,
+                              Where threshold_or_key = 0) const {
         add_values(detail::counted<Chunk, Key, Sink>(count, values), sink, threshold_or_key);
     }
 
@@ -117,7 +112,7 @@ struct lane_groups {
 
   private:
     template <typename Values, typename Sink, typename Where>
-    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink, Where where) const {
+    DISTWAR_DEVICE void add_values(const Values &values, const Sink &sink, Where where) const {
         if constexpr (is_integer<Where>) {
             add_to(found, values, sink, where);
         } else {
@@ -133,8 +128,8 @@ struct lane_groups {
     }
 
     template <typename Groups, typename Values, typename Sink>
-    static __device__ __forceinline__ void add_to(Groups groups, const Values &values, const Sink &sink,
-                                                  int balance_threshold) {
+    static DISTWAR_DEVICE void add_to(Groups groups, const Values &values, const Sink &sink,
+                                      int balance_threshold) {
         detail::check_tree<Values, decltype(groups.key), Sink>();
         const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
         detail::check_call(groups.active, groups.key, sink, values.count);
@@ -177,7 +172,7 @@ struct lane_groups {
 //     groups.add(distwar::values(lane), distwar::record<int>{sums, 1}, distwar::at_key{lane / 16 + 1});
 //     // counts: 16, 16; sums: 0, 120, 376
 template <typename Key>
-__device__ __forceinline__ auto group_lanes(detail::lane_mask lanes, bool active, Key key) {
+DISTWAR_DEVICE auto group_lanes(detail::lane_mask lanes, bool active, Key key) {
     detail::check_key(key);
     detail::lane_groups<detail::plain_key_of<Key>> groups = {};
     auto &found = groups.found;

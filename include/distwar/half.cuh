@@ -46,9 +46,9 @@ struct half_type {};
     struct half_type<single> {                                                                               \
         using half = single;                                                                                 \
         using pair = two;                                                                                    \
-        static __host__ __device__ __forceinline__ float wide(half a) { return to_float(a); }                \
-        static __host__ __device__ __forceinline__ half stored(float a) { return from_float(a); }            \
-        static __device__ __forceinline__ pair rounded(float2 a) { return from_floats(a.x, a.y); }           \
+        static __host__ DISTWAR_DEVICE float wide(half a) { return to_float(a); }                            \
+        static __host__ DISTWAR_DEVICE half stored(float a) { return from_float(a); }                        \
+        static DISTWAR_DEVICE pair rounded(float2 a) { return from_floats(a.x, a.y); }                       \
     };
 DISTWAR_HALF_TYPE(__half, __half2, __half2float, __float2half_rn, __floats2half2_rn)
 DISTWAR_HALF_TYPE(__nv_bfloat16, __nv_bfloat162, __bfloat162float, __float2bfloat16_rn, __floats2bfloat162_rn)
@@ -67,7 +67,7 @@ inline constexpr bool has_native_add =
 // Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX, because
 // CUDA's atomicAdd of these types has device scope only and returns the old value.
 template <scope S, typename T>
-__device__ __forceinline__ void add_rounded(T *address, T value) {
+DISTWAR_DEVICE void add_rounded(T *address, T value) {
 #if DISTWAR_PTX
     if constexpr (!has_native_add<T>) { // not by `add`: this changes -0.0 to 0.0, as atomicAdd does
         distwar::atomic_update<S>(address, value, [](T a, T b) { return destination<T>::sum(a, b); });
@@ -99,7 +99,7 @@ struct destination<Half, 1> : half_type<Half>, arithmetic<Half, half_type<Half>>
     using value = float;
     using half_type<Half>::stored;
     template <scope S>
-    static __device__ __forceinline__ void add(Half *address, float given) {
+    static DISTWAR_DEVICE void add(Half *address, float given) {
         detail::add_rounded<S>(address, stored(given));
     }
 };
@@ -107,7 +107,7 @@ struct destination<Half, 1> : half_type<Half>, arithmetic<Half, half_type<Half>>
 // An operation on both values of a pair, each rounded once: by one instruction from compute capability 8.0 on, or
 // `since` for half, else one by one.
 #define DISTWAR_PAIR_OPERATION(name, since, of_half, of_bfloat)                                              \
-    static __host__ __device__ __forceinline__ Pair name(Pair a, Pair b) {                                   \
+    static __host__ DISTWAR_DEVICE Pair name(Pair a, Pair b) {                                               \
         if constexpr (architecture >= (is_half ? since : 800)) {                                             \
             const unsigned first = detail::bits_as<unsigned>(a), second = detail::bits_as<unsigned>(b);      \
             unsigned result;                                                                                 \
@@ -131,7 +131,7 @@ struct destination<Pair, 2> {
     static constexpr bool is_float = false, is_half = is_same<Pair, __half2>;
     using value = Pair;
     using each = destination<half_of<Pair>>;
-    static __device__ __forceinline__ Pair stored(Pair given) { return given; }
+    static DISTWAR_DEVICE Pair stored(Pair given) { return given; }
     DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;",
                            DISTWAR_PAIR_FMA("0x3f803f80", "%1, other, %2"))
     DISTWAR_PAIR_OPERATION(product, 700, "mul.rn.f16x2 %0, %1, %2;",
@@ -140,23 +140,19 @@ struct destination<Pair, 2> {
                            DISTWAR_PAIR_EXTREME("min", ".bf16x2"))
     DISTWAR_PAIR_OPERATION(greater, 800, DISTWAR_PAIR_EXTREME("max", ".f16x2"),
                            DISTWAR_PAIR_EXTREME("max", ".bf16x2"))
-    static __host__ __device__ __forceinline__ bool is_zero(Pair a) {
-        return each::is_zero(a.x) && each::is_zero(a.y);
-    }
-    static __device__ __forceinline__ Pair both(unsigned bits) {
-        return detail::bits_as<Pair>(bits << 16 | bits);
-    }
-    static __device__ __forceinline__ Pair zero() { return both(0); }
-    static __device__ __forceinline__ Pair one() { return both(is_half ? 0x3c00 : 0x3f80); }
-    static __device__ __forceinline__ Pair highest() { return both(is_half ? 0x7c00 : 0x7f80); }
-    static __device__ __forceinline__ Pair lowest() { return both(is_half ? 0xfc00 : 0xff80); }
+    static __host__ DISTWAR_DEVICE bool is_zero(Pair a) { return each::is_zero(a.x) && each::is_zero(a.y); }
+    static DISTWAR_DEVICE Pair both(unsigned bits) { return detail::bits_as<Pair>(bits << 16 | bits); }
+    static DISTWAR_DEVICE Pair zero() { return both(0); }
+    static DISTWAR_DEVICE Pair one() { return both(is_half ? 0x3c00 : 0x3f80); }
+    static DISTWAR_DEVICE Pair highest() { return both(is_half ? 0x7c00 : 0x7f80); }
+    static DISTWAR_DEVICE Pair lowest() { return both(is_half ? 0xfc00 : 0xff80); }
     template <scope S>
-    static __device__ __forceinline__ void add(Pair *address, Pair given) {
+    static DISTWAR_DEVICE void add(Pair *address, Pair given) {
         detail::add_rounded<S>(address, given);
     }
     template <scope S, int Count>
-    static __device__ __forceinline__ bool add_vector([[maybe_unused]] Pair *address,
-                                                      [[maybe_unused]] const Pair *values) {
+    static DISTWAR_DEVICE bool add_vector([[maybe_unused]] Pair *address,
+                                          [[maybe_unused]] const Pair *values) {
 #if !DISTWAR_PTX
         detail::add_parts<half_of<Pair>, 2 * Count>(address, values);
 #elif DISTWAR_HAS_VECTOR_RED
@@ -181,7 +177,7 @@ struct destination<Pair, 2> {
 
 // Adds two values, rounded to 16 bits. Each of the two additions is atomic, both together need not be. Cost: one atomic.
 template <scope S = scope::device, typename Pair, typename Half = detail::half_of<Pair>>
-__device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
+DISTWAR_DEVICE void atomic_add(Pair *address, float2 value) {
     detail::add_rounded<S>(address, detail::half_type<Half>::rounded(value));
 }
 
@@ -202,7 +198,7 @@ struct record_of_pairs {
     static constexpr int values_of_a_request = Aligned > 2 ? Aligned : 1; // see tree.cuh
 
     template <typename Key, int K>
-    __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const float (&values)[K]) const {
         if constexpr (Aligned > 2 && K % 2 == 0) {
             Pair pairs[K / 2];
             DISTWAR_UNROLL
@@ -220,13 +216,13 @@ struct record_of_pairs {
     }
     // As a pair with -0.0, which changes nothing: GPUs add pairs, but no single 16-bit value.
     template <typename Key>
-    __device__ __forceinline__ void add_one(Key key, int k, float value) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, float value) const {
         const bool is_second = k % 2 != 0;
         distwar::atomic_add<S>(base + size_t(key) * stride + k / 2,
                                float2{is_second ? -0.0f : value, is_second ? value : -0.0f});
     }
     // The sink of the values from `first` on, an even number.
-    __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
+    DISTWAR_DEVICE record_of_pairs from(int first) const { return {base + first / 2, stride}; }
     __device__ bool has_room(int count) const { return 2 * stride >= size_t(count); }
 };
 template <typename Pair, typename Stride>
@@ -248,12 +244,12 @@ struct record_of_halves {
     long long count;
 
     template <typename Key, int K>
-    __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const float (&values)[K]) const {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key>
-    __device__ __forceinline__ void add_one(Key key, int k, float given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, float given) const {
         const size_t place = size_t(key) * stride + k;
         Half *const at = base + place;
         const bool is_second = reinterpret_cast<size_t>(at) % 4 != 0;

@@ -42,7 +42,7 @@ struct hot_slots {
     T sum[N][K];
 
     // Frees all slots. All threads of the block call, before the first add. Cost: 1 barrier.
-    __device__ __forceinline__ void clear() {
+    DISTWAR_DEVICE void clear() {
         for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
         detail::sync_block();
@@ -53,7 +53,7 @@ struct hot_slots {
     // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a slot that
     // nobody owns also 1 compare-and-swap in shared memory.
     template <typename Sink>
-    __device__ __forceinline__ auto sink(const Sink &to) {
+    DISTWAR_DEVICE auto sink(const Sink &to) {
         static_assert(detail::is_addressed_by_key<Sink, Key, T>,
                       "distwar: hot slots need a sink addressed by key");
         static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
@@ -69,7 +69,7 @@ struct hot_slots {
     // kernel whose hot keys change, call it now and then. All threads of the block call.
     // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.
     template <typename Sink>
-    __device__ __forceinline__ void flush(const Sink &to) {
+    DISTWAR_DEVICE void flush(const Sink &to) {
         detail::sync_block();
         for (int i = block_rank(); i < N * K; i += block_size()) {
             const T total = sum[i / K][i % K];
@@ -89,7 +89,7 @@ struct hot_slots {
         Sink to;
 
         template <typename AnyKey, typename V>
-        __device__ __forceinline__ void add(AnyKey key, const V (&values)[K]) const {
+        DISTWAR_DEVICE void add(AnyKey key, const V (&values)[K]) const {
             static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
             if (may_own(key) && slots().arrive(Key(key))) {
                 DISTWAR_UNROLL
@@ -101,7 +101,7 @@ struct hot_slots {
         }
         // The lane with value 0 stands for the key's arrival. The others only look: each value may go either way.
         template <typename AnyKey, typename V>
-        __device__ __forceinline__ void add_one(AnyKey key, int k, V given) const {
+        DISTWAR_DEVICE void add_one(AnyKey key, int k, V given) const {
             static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
             const int slot = slot_of(Key(key));
             if (may_own(key) &&
@@ -116,7 +116,7 @@ struct hot_slots {
         }
 
       private:
-        __device__ __forceinline__ hot_slots &slots() const {
+        DISTWAR_DEVICE hot_slots &slots() const {
 #if DISTWAR_PTX
             return *static_cast<hot_slots *>(__cvta_shared_to_generic(address));
 #else
@@ -126,25 +126,25 @@ struct hot_slots {
     };
 
     // Neighbouring keys get different slots, and so do most keys at any distance.
-    static __device__ __forceinline__ int slot_of(Key key) {
+    static DISTWAR_DEVICE int slot_of(Key key) {
         const unsigned long long mixed = static_cast<word>(key) * 0x9e3779b97f4a7c15ull;
         return int(mixed >> 32) & (N - 1);
     }
     // Whether the key can be told from all others by a word of the slot; one of a wider type that does not fit cannot.
     template <typename AnyKey>
-    static __device__ __forceinline__ bool may_own(AnyKey key) {
+    static DISTWAR_DEVICE bool may_own(AnyKey key) {
         using wide = detail::bits_of<AnyKey>;
         return static_cast<wide>(key) < (sizeof(AnyKey) < sizeof(Key) ? wide(-1) / 2 : wide(word(-1) / 2));
     }
-    static __device__ __forceinline__ word candidate(Key key) {
+    static DISTWAR_DEVICE word candidate(Key key) {
         return 2 * (static_cast<word>(key) + 1);
     }
-    __device__ __forceinline__ word load(int slot) const {
+    DISTWAR_DEVICE word load(int slot) const {
         return *static_cast<const volatile word *>(&state[slot]);
     }
 
     // Whether the key owns its slot, perhaps from now on.
-    __device__ __forceinline__ bool arrive(Key key) {
+    DISTWAR_DEVICE bool arrive(Key key) {
         const int slot = slot_of(key);
         const word seen = load(slot), named = candidate(key), owned = named + 1;
         if (seen == owned) return true;

@@ -14,7 +14,7 @@ namespace detail {
 
 // What every call asks of its key and its counters.
 template <typename Key, typename T>
-__device__ __forceinline__ void check_counters(Key key, const T *counters) {
+DISTWAR_DEVICE void check_counters(Key key, const T *counters) {
     static_assert(is_integer<T>, "distwar: a counter is an integer of 4 or 8 bytes");
     detail::check_key(key);
     detail::promise("the counters of a call differ between its lanes", 0, (unsigned long long)(counters),
@@ -24,8 +24,8 @@ __device__ __forceinline__ void check_counters(Key key, const T *counters) {
 // The lane that adds for each group adds `sum` to the group's counter. Returns what the counter held, in all lanes of the
 // group. In bits, whose sums wrap.
 template <scope S, typename T>
-__device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *counter, unsigned lane,
-                                               unsigned adds, bits_of<T> sum) {
+DISTWAR_DEVICE bits_of<T> add_once(unsigned lanes, bool active, T *counter, unsigned lane, unsigned adds,
+                                   bits_of<T> sum) {
     // lane ^ adds is 0 in the lane that adds, which the compiler does not see: an address plus this offset looks
     // different in each lane. For one that is the same in all ptxas adds a vote and shuffles of its own, wasted on a
     // single lane.
@@ -64,8 +64,7 @@ __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *c
 //     if (lane < 3) found[lane] = before;
 //     // counters: 0, 60; found: 0, 10, 30
 template <scope S = scope::device, typename T, typename Key, typename Amount>
-__device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key key, Amount amount,
-                                       T *counters) {
+DISTWAR_DEVICE T fetch_add(detail::lane_mask lanes, bool active, Key key, Amount amount, T *counters) {
     detail::check_counters(key, counters);
     static_assert(Amount(1) / 2 == 0 && sizeof(Amount) <= sizeof(T),
                   "distwar: a counter takes integers that are no wider than itself");
@@ -102,7 +101,7 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
 //     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
 //     // counters: 16, 16; found: 0, 15, 0, 15
 template <scope S = scope::device, typename T, typename Key>
-__device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key key, T *counters) {
+DISTWAR_DEVICE T fetch_add(detail::lane_mask lanes, bool active, Key key, T *counters) {
     detail::check_counters(key, counters);
     using bits = detail::bits_of<T>;
     const unsigned active_lanes = __ballot_sync(lanes, active);
@@ -124,7 +123,7 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
 //     if (lane % 2 == 1 && slot < 4) kept[slot] = lane;
 //     // count: 16; kept: 1, 3, 5, 7
 template <scope S = scope::device, typename T>
-__device__ __forceinline__ T append(detail::lane_mask lanes, bool active, T *count) {
+DISTWAR_DEVICE T append(detail::lane_mask lanes, bool active, T *count) {
     return distwar::fetch_add<S>(lanes, active, uniform_key<int>{0}, count);
 }
 
@@ -157,8 +156,8 @@ inline constexpr Count no_slot = Count(-1);
 // item afterwards, by a plain store: the count does not tell a reader in the same kernel which items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.
 template <scope S = scope::device, typename Item, typename Count, typename Key>
-__device__ __forceinline__ Count append(detail::lane_mask lanes, bool active, Key key, const Item &item,
-                                        const queue<Item, Count> &to) {
+DISTWAR_DEVICE Count append(detail::lane_mask lanes, bool active, Key key, const Item &item,
+                            const queue<Item, Count> &to) {
     const Count slot = distwar::fetch_add<S>(lanes, active, key, to.counts);
     if (!active || slot >= to.capacity) return no_slot<Count>;
     to.items[size_t(detail::plain_key(key)) * to.capacity + slot] = item;

@@ -85,7 +85,7 @@ struct serial_commit {
     const keyed_groups<Key> &groups;
 
     template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+    DISTWAR_DEVICE void operator()(const T (&val)[K], const Sink &sink) const {
         // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds
         // its own value.
         const sink_operator<Sink> op{};
@@ -117,7 +117,7 @@ struct butterfly_commit {
     Key key;
 
     template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+    DISTWAR_DEVICE void operator()(const T (&val)[K], const Sink &sink) const {
         const sink_operator<Sink> op{};
         T sum[K]; // in the end the total, in every lane
         DISTWAR_UNROLL
@@ -132,8 +132,8 @@ struct butterfly_commit {
 };
 
 template <typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
-                                                 const Sink &sink, int balance_threshold) {
+DISTWAR_DEVICE void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
+                                     const Sink &sink, int balance_threshold) {
     using plain = plain_key_of<Key>;
     plain shared = detail::plain_key(key);
     const unsigned active_lanes = lanes == all_lanes ? __ballot_sync(all_lanes, active) : 0;
@@ -150,8 +150,8 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
 
 // SumsAll: the threshold is 0.
 template <strategy S, bool SumsAll, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key, const Values &values,
-                                           const Sink &sink, int balance_threshold) {
+DISTWAR_DEVICE void sum_groups(unsigned lanes, bool active, Key key, const Values &values, const Sink &sink,
+                               int balance_threshold) {
     using plain = plain_key_of<Key>;
     // A sink that is addressed by key needs no leader of a known key: one vote tells whether a lane is active, which
     // saves the comparison of a mask.
@@ -185,8 +185,8 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
 
 // The call of a strategy; all arguments are checked here.
 template <strategy S, bool SumsAll = false, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, const Values &values,
-                                       const Sink &sink, int balance_threshold) {
+DISTWAR_DEVICE void sum_by(unsigned lanes, bool active, Key key, const Values &values, const Sink &sink,
+                           int balance_threshold) {
     static_assert((reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     detail::check_call(active, key, sink, values.count);
@@ -205,7 +205,7 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
 // match of 32 different keys finds in 70. Equal keys are mostly found by the first five, and the match follows. So it
 // does if an inactive lane has the key of an active one.
 template <typename Key>
-__device__ __forceinline__ bool all_differ(bool active, Key key) {
+DISTWAR_DEVICE bool all_differ(bool active, Key key) {
     const int lane = int(lane_id());
 #if DISTWAR_PTX
 #pragma unroll 1
@@ -227,15 +227,14 @@ __device__ __forceinline__ bool all_differ(bool active, Key key) {
 // with place its number in the pair or four: a half or a quarter as many keys. Equal keys at different places are then
 // not found; each place commits.
 template <typename Key>
-__device__ __forceinline__ unsigned lanes_at_place(bool fours, Key key) {
+DISTWAR_DEVICE unsigned lanes_at_place(bool fours, Key key) {
     const unsigned place = lane_id() % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
     return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place;
 }
 
 // The active lanes with the caller's key, or some of them.
 template <int K, typename Key>
-__device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes,
-                                                 Key key) {
+DISTWAR_DEVICE unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes, Key key) {
     if (K == 1 && lanes == all_lanes) {
         const unsigned lane = lane_id();
         const Key before = __shfl_up_sync(all_lanes, key, 1);
@@ -250,8 +249,8 @@ __device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, un
 // active_lanes and group are set. One shuffle and one vote tell whether keys rise by one everywhere; then there is
 // nothing to sum. There is no match if all keys differ. A grid of pairs would pay 2 to 4% of its time for both tests.
 template <typename Key>
-__device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, Key key,
-                                                  unsigned &active_lanes, unsigned &group) {
+DISTWAR_DEVICE bool find_lanes_to_sum(unsigned lanes, bool active, Key key, unsigned &active_lanes,
+                                      unsigned &group) {
     Key before = key;
     unsigned breaks = all_lanes; // lanes whose key is not that of the lane before and one
     if (lanes == all_lanes) {
@@ -275,8 +274,8 @@ __device__ __forceinline__ bool find_lanes_to_sum(unsigned lanes, bool active, K
 // Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics. If there are as
 // many first lanes of groups as active lanes, there is nothing to sum; if there is one, the warp has one key.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
-                                                 const Sink &sink) {
+DISTWAR_DEVICE void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
+                                     const Sink &sink) {
     unsigned active_lanes = 0, group = 0, leaders;
     bool leads = active;
     if constexpr (K == 1 && !is_packed<T>) {
@@ -347,8 +346,8 @@ __device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Ke
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), distwar::record<float>{sums, 1});
 //     // sums: 120, 376
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                       const Sink &sink) {
+DISTWAR_DEVICE void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                           const Sink &sink) {
     detail::check_call(active, key, sink, K);
     const auto values = detail::all_of(val);
     detail::check_tree<decltype(values), Key, Sink>();
@@ -369,13 +368,12 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
     }
 }
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key,
-                                       const detail::value_list<K, T> &list, const Sink &sink) {
+DISTWAR_DEVICE void reduce(detail::lane_mask lanes, bool active, Key key,
+                           const detail::value_list<K, T> &list, const Sink &sink) {
     distwar::reduce(lanes, active, key, list.of, sink);
 }
 template <typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T &single,
-                                       const Sink &sink) {
+DISTWAR_DEVICE void reduce(detail::lane_mask lanes, bool active, Key key, const T &single, const Sink &sink) {
     static_assert(detail::is_value<T>,
                   "distwar: the values are float, double or integers of 4 or 8 bytes, an array of "
                   "them, or values(float3{...}, ...); for __half and __nv_bfloat16 pass floats");
@@ -391,9 +389,8 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 //     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool active, Key key,
-                                              const T (&val)[K], const Sink &sink,
-                                              int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_atomic(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                  const Sink &sink, int balance_threshold = 0) {
     detail::sum_by<strategy::atomic>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -411,9 +408,8 @@ __device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool acti
 //     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool active, Key key,
-                                              const T (&val)[K], const Sink &sink,
-                                              int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_serial(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                  const Sink &sink, int balance_threshold = 0) {
     detail::sum_by<strategy::serial>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -432,8 +428,8 @@ __device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool acti
 //     distwar::reduce_bfly(distwar::all_lanes, lane < 24, 1, val, distwar::record<float>{sums, 2});
 //     // sums: 0, 0, 24, 276
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                            const Sink &sink, int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_bfly(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                const Sink &sink, int balance_threshold = 0) {
     detail::sum_by<strategy::bfly>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -462,22 +458,22 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
 //     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                            const Sink &sink, int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                const Sink &sink, int balance_threshold = 0) {
     detail::sum_by<strategy::tree>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same at threshold 0 with a key that the caller knows.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key,
-                                            const T (&val)[K], const Sink &sink) {
+DISTWAR_DEVICE void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key, const T (&val)[K],
+                                const Sink &sink) {
     detail::sum_by<strategy::tree, true>(lanes, active, key, detail::all_of(val), sink, 0);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
 template <strategy S, int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                       const Sink &sink, int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K], const Sink &sink,
+                           int balance_threshold = 0) {
     detail::sum_by<S>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -500,14 +496,14 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 //     distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
 //     // sums: 0, 120, 240, 0, 376, 752
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,
-                                         const Values &values, const Sink &sink, int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_n(detail::lane_mask lanes, bool active, Key key, int count, const Values &values,
+                             const Sink &sink, int balance_threshold = 0) {
     detail::sum_by<S>(lanes, active, key, detail::counted<Chunk, Key, Sink>(count, values), sink,
                       balance_threshold);
 }
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,
-                                         const Values &values, const Sink &sink, int balance_threshold = 0) {
+DISTWAR_DEVICE void reduce_n(detail::lane_mask lanes, bool active, Key key, int count, const Values &values,
+                             const Sink &sink, int balance_threshold = 0) {
     distwar::reduce_n<strategy::tree, Chunk>(lanes, active, key, count, values, sink, balance_threshold);
 }
 

@@ -97,8 +97,8 @@ inline constexpr bool is_pointer<T[K]> = true;
 // What every call asks of its key, its sink and its number of values, before its first collective. Under simt also
 // what lanes must pass alike.
 template <typename Key, typename Sink>
-__device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe_unused]] Key key,
-                                           [[maybe_unused]] const Sink &sink, [[maybe_unused]] int count) {
+DISTWAR_DEVICE void check_call([[maybe_unused]] bool active, [[maybe_unused]] Key key,
+                               [[maybe_unused]] const Sink &sink, [[maybe_unused]] int count) {
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
     detail::check_key(key);
 #if !DISTWAR_PTX
@@ -119,10 +119,10 @@ struct stride_type {
     size_t number;
     stride_type() = default;
     template <typename Integer>
-    __host__ __device__ __forceinline__ constexpr stride_type(Integer given) : number(size_t(given)) {
+    __host__ DISTWAR_DEVICE constexpr stride_type(Integer given) : number(size_t(given)) {
         static_assert(Integer(1) / 2 == 0, "distwar: a stride is an integer");
     }
-    __host__ __device__ __forceinline__ constexpr operator size_t() const { return number; }
+    __host__ DISTWAR_DEVICE constexpr operator size_t() const { return number; }
 };
 
 // One array of `fields`: value i of a key lies at base[key * stride + i], for 0 <= i < Count.
@@ -145,7 +145,7 @@ struct sink_of {
 // What a lane contributes: its value, or what changes nothing if the lane is inactive. For a minimum or a maximum also
 // if the value is NaN. Op may be the caller's, with neutral<T>().
 template <typename T, typename Op>
-__device__ __forceinline__ T operand(bool active, T given, Op op) {
+DISTWAR_DEVICE T operand(bool active, T given, Op op) {
     const T neutral = Op::template neutral<T>();
     if constexpr (is_same<Op, minimum> || is_same<Op, maximum>)
         return active ? op(neutral, given) : neutral;
@@ -166,7 +166,7 @@ __device__ __forceinline__ T operand(bool active, T given, Op op) {
 //     // counts: 8, 8, 8, 8
 template <typename Sink>
 struct in_shared : Sink {
-    __device__ __forceinline__ explicit in_shared(const Sink &sink) : Sink(sink) {}
+    DISTWAR_DEVICE explicit in_shared(const Sink &sink) : Sink(sink) {}
 };
 
 // K addresses of the lane itself, ignored in inactive lanes. The key only forms groups: lanes with equal keys hold equal
@@ -183,7 +183,7 @@ struct pointers {
     T *address[K];
 
     template <typename Key, int Count, typename V>
-    __device__ __forceinline__ void add(Key, const V (&values)[Count]) const {
+    DISTWAR_DEVICE void add(Key, const V (&values)[Count]) const {
         static_assert(Count == K, "distwar: the sink has another number of addresses than there are values");
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) detail::update_in_memory<S>(address[k], values[k], Op{});
@@ -205,12 +205,12 @@ struct record {
     detail::stride_type stride;
 
     template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const V (&values)[K]) const {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, V given) const {
         detail::update_in_memory<S>(base + size_t(key) * stride + k, given, Op{});
     }
     __device__ bool has_room(int count) const { return stride >= size_t(count); }
@@ -232,12 +232,12 @@ struct planes {
     detail::stride_type stride;
 
     template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const V (&values)[K]) const {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, V given) const {
         detail::update_in_memory<S>(base + size_t(k) * stride + size_t(key), given, Op{});
     }
 };
@@ -266,7 +266,7 @@ struct aligned_record {
     static constexpr int values_of_a_request = DISTWAR_HAS_VECTOR_RED ? 4 : 1; // see tree.cuh
 
     template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const V (&values)[K]) const {
         static_assert(detail::is_same<V, T>, "distwar: the values have another type than the sink");
         T *const first = base + size_t(key) * stride;
         constexpr int fours = K / 4 * 4;
@@ -280,11 +280,11 @@ struct aligned_record {
         if constexpr (K % 2 == 1) distwar::atomic_add<S>(first + K - 1, values[K - 1]);
     }
     template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, V given) const {
         static_assert(detail::is_same<V, T>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, given);
     }
-    __device__ __forceinline__ aligned_record from(int first) const { return {base + first, stride}; }
+    DISTWAR_DEVICE aligned_record from(int first) const { return {base + first, stride}; }
     __device__ bool has_room(int count) const { return stride >= size_t(count); }
 };
 template <typename T, typename Stride>
@@ -312,11 +312,11 @@ struct fields_with {
     T *base[parts];
     size_t stride[parts];
 
-    __host__ __device__ __forceinline__ fields_with(detail::field<T, Counts>... part)
+    __host__ DISTWAR_DEVICE fields_with(detail::field<T, Counts>... part)
         : base{part.base...}, stride{part.stride...} {}
 
     template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&val)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const V (&val)[K]) const {
         static_assert(K == values_of_key, "distwar: the fields hold another number of values than there are");
         // By add_one: a loop over the parts leaves `val` with an index that nvcc does not resolve, in local memory.
         DISTWAR_UNROLL
@@ -325,7 +325,7 @@ struct fields_with {
 
     // 0 <= k < values_of_key. Selects and one atomic: with branches around atomics it would be one instruction for each array.
     template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, V given) const {
         constexpr int count[] = {Counts...};
         T *chosen = base[0];
         size_t chosen_stride = stride[0];
@@ -363,7 +363,7 @@ inline constexpr bool is_pointers<pointers<K, T, Op, S>> = true;
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, lane, sink);
 //     // sums: 120, 376
 template <determinism Level, typename Sink>
-__device__ __forceinline__ Sink require(const Sink &sink) {
+DISTWAR_DEVICE Sink require(const Sink &sink) {
     static_assert(Level == determinism::not_guaranteed || detail::is_order_free<Sink>,
                   "distwar: only sinks of integers hold a level; reduce_fixed adds floats to them");
     return sink;

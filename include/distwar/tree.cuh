@@ -58,7 +58,7 @@ inline constexpr bool is_summed_by_redux = is_integer<T> && sizeof(T) == 4 && K 
 // The reduction of an int or unsigned over the warp, by functions that clang up to 19 lacks.
 #define DISTWAR_REDUX(Op, call)                                                                              \
     template <typename T>                                                                                    \
-    __device__ __forceinline__ T redux(T given, Op) {                                                        \
+    DISTWAR_DEVICE T redux(T given, Op) {                                                                    \
         return T(call(all_lanes, given));                                                                    \
     }
 DISTWAR_REDUX(add, __reduce_add_sync)
@@ -72,7 +72,7 @@ DISTWAR_REDUX(bit_xor, __reduce_xor_sync)
 // Steps Step..End - 1 of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in
 // registers.
 template <int Step, int End, int count, int K, typename T, typename Op>
-__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
+DISTWAR_DEVICE void exchange(T (&partial)[K], Op op) {
     constexpr int distance = 1 << Step;
     const unsigned odd = lane_id() & distance;
     DISTWAR_UNROLL
@@ -109,8 +109,7 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
 //     if (lane < 2) totals[lane] = total[0];
 //     // totals: 23, 0
 template <int K, typename T, typename Op = add>
-__device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
-                                           Op op = Op{}) {
+DISTWAR_DEVICE void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)], Op op = Op{}) {
     static_assert(detail::is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");
     T partial[K];
@@ -158,8 +157,8 @@ namespace detail {
 // Commits the totals that tree_total has left to `key`. All 32 lanes call; `leader` commits if the sink is not addressed
 // by key.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void commit_totals(const T (&total)[tree_places(K)], unsigned leader, Key key,
-                                              const Sink &sink) {
+DISTWAR_DEVICE void commit_totals(const T (&total)[tree_places(K)], unsigned leader, Key key,
+                                  const Sink &sink) {
     if constexpr (is_addressed_by_key<Sink, Key, T>) {
         DISTWAR_UNROLL
         for (int place = 0; place < tree_places(K); ++place) {
@@ -183,7 +182,7 @@ struct tree_commit {
     Key key;
 
     template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+    DISTWAR_DEVICE void operator()(const T (&val)[K], const Sink &sink) const {
         T total[tree_places(K)];
         distwar::tree_total(active, val, total, sink_operator<Sink>{});
         detail::commit_totals<K>(total, leader, key, sink);
@@ -220,7 +219,7 @@ inline constexpr int min_values_by_group = 5;
 
 // What a call that sums by trees asks of its values.
 template <typename Values, typename Key, typename Sink>
-__device__ __forceinline__ constexpr void check_tree() {
+DISTWAR_DEVICE constexpr void check_tree() {
     using T = typename Values::type;
     static_assert(is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(Values::at_once <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
@@ -250,7 +249,7 @@ __device__ __forceinline__ constexpr void check_tree() {
 //     if (lane < 16) sums[lane] = val[0];
 //     // sums: 4, 4, 4, 4, 4, 4, 4, 4, 48, 52, 56, 60, 64, 68, 72, 76
 template <int First, int End, int K, typename T>
-__device__ __forceinline__ void tree_of_lanes(T (&val)[K]) {
+DISTWAR_DEVICE void tree_of_lanes(T (&val)[K]) {
     static_assert(0 <= First && First < End && End <= 5, "distwar: a warp has bits 0 to 4");
     static_assert(detail::is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");

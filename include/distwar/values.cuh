@@ -39,13 +39,14 @@ using part = decltype(detail::part_of(declared<const V &>()));
 
 // Writes the values of `given` from `at` on and returns the place behind them.
 template <typename T, typename V>
-__device__ __forceinline__ T *fill(T *at, const V &given) {
+DISTWAR_DEVICE T *fill(T *at, const V &given) {
     static_assert(is_same<part<V>, T>, "distwar: the values of a list have one type");
-    if constexpr (is_same<V, T>) // a copy of its bytes is more instructions
+    constexpr size_t bytes = sizeof given;
+    if constexpr (is_same<V, T>) // by its bytes it takes more instructions
         *at = given;
     else
-        ::memcpy(static_cast<void *>(at), &given, sizeof given);
-    return at + sizeof given / sizeof(T);
+        ::memcpy(static_cast<void *>(at), &given, bytes);
+    return at + bytes / sizeof(T);
 }
 
 } // namespace detail
@@ -58,7 +59,7 @@ __device__ __forceinline__ T *fill(T *at, const V &given) {
 //     distwar::reduce(distwar::all_lanes, lane < 2, 0, list, distwar::record<float>{sums, 4});
 //     // sums: 2, 4, 6, 8
 template <typename First, typename... More>
-__device__ __forceinline__ auto values(const First &first, const More &...more) {
+DISTWAR_DEVICE auto values(const First &first, const More &...more) {
     using T = detail::part<First>;
     static_assert(
         detail::is_value<T>,
@@ -98,7 +99,7 @@ struct sink_part {
     int first, count;
 
     template <typename Key, int K, typename V>
-    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+    DISTWAR_DEVICE void add(Key key, const V (&values)[K]) const {
         if constexpr (has_from<Sink>)
             if (first + K <= count) return whole.from(first).add(key, values);
         DISTWAR_UNROLL
@@ -107,7 +108,7 @@ struct sink_part {
     }
     // k < values_in(this).
     template <typename Key, typename V>
-    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+    DISTWAR_DEVICE void add_one(Key key, int k, V given) const {
         whole.add_one(key, first + k, given);
     }
 };
@@ -115,11 +116,11 @@ struct sink_part {
 // The number of values of a chunk of K that exist, which a tree compares with the lane. nvcc 13 (sm_100) takes a comparison
 // of the lane that does not change out of a loop, with two copies of the loop's shuffles.
 template <int K, typename Sink>
-__device__ __forceinline__ int values_in(const Sink &) {
+DISTWAR_DEVICE int values_in(const Sink &) {
     return K;
 }
 template <int K, typename Sink>
-__device__ __forceinline__ int values_in(const sink_part<Sink> &part) {
+DISTWAR_DEVICE int values_in(const sink_part<Sink> &part) {
     return part.count - part.first < K ? part.count - part.first : K;
 }
 
@@ -135,7 +136,7 @@ struct called_values {
     const ValueOf &value_of;
     int count;
 
-    __device__ __forceinline__ type at(int k) const {
+    DISTWAR_DEVICE type at(int k) const {
         if constexpr (is_pointer<ValueOf>)
             return value_of[k];
         else
@@ -143,7 +144,7 @@ struct called_values {
     }
 
     template <typename Sink, typename Commit>
-    __device__ __forceinline__ void each(bool active, const Sink &sink, const Commit &commit) const {
+    DISTWAR_DEVICE void each(bool active, const Sink &sink, const Commit &commit) const {
         for (int first = 0; first < count; first += Chunk) {
             type chunk[Chunk] = {};
             const int own = active ? count - first : 0; // values of this lane
@@ -169,8 +170,7 @@ struct array_values {
     const T (&val)[K];
 
     template <typename Sink, typename Commit>
-    __device__ __forceinline__ void each([[maybe_unused]] bool active, const Sink &sink,
-                                         const Commit &commit) const {
+    DISTWAR_DEVICE void each([[maybe_unused]] bool active, const Sink &sink, const Commit &commit) const {
         if constexpr (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>) {
             commit(val, sink);
         } else {
@@ -182,7 +182,7 @@ struct array_values {
 
   private:
     template <int First, typename Sink, typename Commit>
-    __device__ __forceinline__ void chunks(const Sink &sink, const Commit &commit) const {
+    DISTWAR_DEVICE void chunks(const Sink &sink, const Commit &commit) const {
         constexpr int size = K - First < array_chunk ? K - First : array_chunk;
         T chunk[size];
         DISTWAR_UNROLL
@@ -192,17 +192,17 @@ struct array_values {
     }
 };
 template <int K, typename T>
-__device__ __forceinline__ array_values<K, T> all_of(const T (&val)[K]) {
+DISTWAR_DEVICE array_values<K, T> all_of(const T (&val)[K]) {
     return {val};
 }
 template <int K, typename T>
-__device__ __forceinline__ auto all_of(const value_list<K, T> &list) {
+DISTWAR_DEVICE auto all_of(const value_list<K, T> &list) {
     return detail::all_of(list.of);
 }
 
 // The values of a call with a number of them known at run time, checked.
 template <int Chunk, typename Key, typename Sink, typename Values>
-__device__ __forceinline__ auto counted(int count, const Values &values) {
+DISTWAR_DEVICE auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
     const called_values<Chunk, Values> some = {values, count};
@@ -221,7 +221,7 @@ struct plain_commit {
     Key key;
 
     template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+    DISTWAR_DEVICE void operator()(const T (&val)[K], const Sink &sink) const {
         sink.add(key, val);
     }
 };

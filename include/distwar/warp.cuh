@@ -21,7 +21,7 @@ template <typename Key>
 __host__ __device__ uniform_key(Key)->uniform_key<Key>;
 
 // The caller's lane in its warp, 0..31.
-__device__ __forceinline__ unsigned lane_id() {
+DISTWAR_DEVICE unsigned lane_id() {
 #if DISTWAR_PTX
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -88,7 +88,7 @@ inline constexpr bool is_packed = halves_in<T> == 2;
 
 // The bytes of `given` as a To of the same size.
 template <typename To, typename From>
-__host__ __device__ __forceinline__ To bits_as(From given) {
+__host__ DISTWAR_DEVICE To bits_as(From given) {
     To result;
     ::memcpy(static_cast<void *>(&result), &given, sizeof result);
     return result;
@@ -101,11 +101,11 @@ inline constexpr bool is_uniform<uniform_key<Key>> = true;
 
 // The key as an integer, in the form that sinks take.
 template <typename Key>
-__device__ __forceinline__ Key plain_key(Key key) {
+DISTWAR_DEVICE Key plain_key(Key key) {
     return key;
 }
 template <typename Key>
-__device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
+DISTWAR_DEVICE Key plain_key(uniform_key<Key> key) {
     return key.key;
 }
 template <typename Key>
@@ -113,7 +113,7 @@ using plain_key_of = decltype(detail::plain_key(declared<Key>()));
 
 // What every call asks of its key. Under simt a uniform_key that differs between the lanes of a call is refused.
 template <typename Key>
-__device__ __forceinline__ void check_key(Key key) {
+DISTWAR_DEVICE void check_key(Key key) {
     static_assert(is_integer<plain_key_of<Key>>, "distwar: the key must be an integer of 4 or 8 bytes");
     if constexpr (is_uniform<Key>)
         detail::promise("a uniform_key differs between lanes of a call", 0, (unsigned long long)(key.key),
@@ -123,7 +123,7 @@ __device__ __forceinline__ void check_key(Key key) {
 // The form in which a T moves between lanes and through selects: itself, as CUDA's integer of its size, or the bits of
 // a pair as a float. And the T of such a form.
 template <typename T>
-__device__ __forceinline__ auto form_of(T given) {
+DISTWAR_DEVICE auto form_of(T given) {
     if constexpr (is_packed<T>)
         return detail::bits_as<float>(given);
     else if constexpr (is_integer<T>)
@@ -132,7 +132,7 @@ __device__ __forceinline__ auto form_of(T given) {
         return given;
 }
 template <typename T, typename Form>
-__device__ __forceinline__ T back(Form form) {
+DISTWAR_DEVICE T back(Form form) {
     if constexpr (is_packed<T>)
         return detail::bits_as<T>(form);
     else
@@ -141,11 +141,11 @@ __device__ __forceinline__ T back(Form form) {
 
 // The shuffles of a T. Cost: one; of 8 bytes two.
 template <typename T>
-__device__ __forceinline__ T shuffle(unsigned lanes, T given, int source) {
+DISTWAR_DEVICE T shuffle(unsigned lanes, T given, int source) {
     return detail::back<T>(__shfl_sync(lanes, detail::form_of(given), source));
 }
 template <typename T>
-__device__ __forceinline__ T shuffle_xor(T given, int distance) {
+DISTWAR_DEVICE T shuffle_xor(T given, int distance) {
     return detail::back<T>(__shfl_xor_sync(all_lanes, detail::form_of(given), distance));
 }
 
@@ -154,14 +154,14 @@ __device__ __forceinline__ T shuffle_xor(T given, int distance) {
 // run on the floating-point pipe, a select on that of integers, which is half as wide.
 #if DISTWAR_PTX
 #define DISTWAR_WITHOUT_BRANCH(type, letter, bits, addition)                                                 \
-    __device__ __forceinline__ type select(unsigned condition, type a, type b) {                             \
+    DISTWAR_DEVICE type select(unsigned condition, type a, type b) {                                         \
         type chosen;                                                                                         \
         asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\tselp." bits " %0, %1, %2, p;\n\t}"               \
             : "=" letter(chosen)                                                                             \
             : letter(a), letter(b), "r"(condition));                                                         \
         return chosen;                                                                                       \
     }                                                                                                        \
-    __device__ __forceinline__ void add_selected(unsigned condition, type &sum, type a, type b) {            \
+    DISTWAR_DEVICE void add_selected(unsigned condition, type &sum, type a, type b) {                        \
         asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\t@p " addition " %0, %0, %1;\n\t@!p " addition    \
             " %0, %0, %2;\n\t}"                                                                              \
             : "+" letter(sum)                                                                                \
@@ -176,14 +176,14 @@ DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
 #undef DISTWAR_WITHOUT_BRANCH
 #endif
 template <typename T>
-__device__ __forceinline__ T select(unsigned condition, T a, T b) {
+DISTWAR_DEVICE T select(unsigned condition, T a, T b) {
     if constexpr (DISTWAR_PTX)
         return detail::back<T>(detail::select(condition, detail::form_of(a), detail::form_of(b)));
     else
         return condition != 0 ? a : b;
 }
 template <typename T>
-__device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T b) {
+DISTWAR_DEVICE void add_selected(unsigned condition, T &sum, T a, T b) {
     if constexpr (DISTWAR_PTX) {
         auto form = detail::form_of(sum);
         detail::add_selected(condition, form, detail::form_of(a), detail::form_of(b));
@@ -196,7 +196,7 @@ __device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T 
 // The low half of (low, high) after a right shift by `shift`: low for 0, high for 32, 0 for 64. Of floats a 64-bit
 // shift.
 #if DISTWAR_PTX
-__device__ __forceinline__ float shift_pair(unsigned shift, float low, float high) {
+DISTWAR_DEVICE float shift_pair(unsigned shift, float low, float high) {
     float shifted;
     asm("{\n\t.reg .b64 pair;\n\t.reg .b32 rest;\n\tmov.b64 pair, {%1, %2};\n\tshr.b64 pair, pair, "
         "%3;\n\tmov.b64 {%0, rest}, pair;\n\t}"
@@ -206,7 +206,7 @@ __device__ __forceinline__ float shift_pair(unsigned shift, float low, float hig
 }
 #endif
 template <typename T>
-__device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
+DISTWAR_DEVICE T shift_pair(unsigned shift, T low, T high) {
     if constexpr (is_packed<T> && DISTWAR_PTX) {
         return detail::back<T>(detail::shift_pair(shift, detail::form_of(low), detail::form_of(high)));
     } else {
@@ -216,21 +216,21 @@ __device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
 }
 
 // The lowest and the highest lane of the set, which must not be empty; the lanes of the set below the caller.
-__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
+DISTWAR_DEVICE unsigned lowest_lane(unsigned set) {
     return unsigned(__ffs(int(set))) - 1;
 }
-__device__ __forceinline__ unsigned highest_lane(unsigned set) {
+DISTWAR_DEVICE unsigned highest_lane(unsigned set) {
     return 31 - unsigned(__clz(int(set)));
 }
-__device__ __forceinline__ unsigned lanes_below(unsigned set) {
+DISTWAR_DEVICE unsigned lanes_below(unsigned set) {
     return set & ((1u << lane_id()) - 1);
 }
 
 // Whether all active lanes, of which there is one, hold the same key; told in all of `lanes`, as is the key of the lowest
 // active lane, `shared`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a uniform_key.
 template <typename Key>
-__device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
-                                              plain_key_of<Key> &shared) {
+DISTWAR_DEVICE bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
+                                  plain_key_of<Key> &shared) {
     if constexpr (is_uniform<Key>) {
         shared = key.key;
         return true;
@@ -242,7 +242,7 @@ __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_la
 
 // The maximum of `given` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
 // capability 8.0.
-__device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned given) {
+DISTWAR_DEVICE unsigned largest_by_votes(unsigned lanes, unsigned given) {
     unsigned found = 0;
     bool leads = true; // the bits so far equal those of the maximum
     DISTWAR_UNROLL
@@ -254,7 +254,7 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned gi
     }
     return found;
 }
-__device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
+DISTWAR_DEVICE unsigned largest(unsigned lanes, unsigned given) {
 #if DISTWAR_CLANG || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800) // clang 16 has no __reduce_max_sync
     return detail::largest_by_votes(lanes, given);
 #else
@@ -276,7 +276,7 @@ __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
 //   sum      in: the lane's values. Out: the sums from the lane's own value on, in the order of `next`
 // Cost: ceil(log2(size)) iterations of K shuffles, and one shuffle between two iterations; with a vote one after each.
 template <bool Votes, int K, typename T, typename Op>
-__device__ __forceinline__ void segmented_sum(unsigned lanes, int next, unsigned size, T (&sum)[K], Op op) {
+DISTWAR_DEVICE void segmented_sum(unsigned lanes, int next, unsigned size, T (&sum)[K], Op op) {
     const int lane = int(lane_id());
     for (unsigned length = 1; Votes || length < size; length *= 2) {
         if (!Votes && length > 1) next = __shfl_sync(lanes, next, next < 0 ? lane : next);
@@ -293,11 +293,11 @@ __device__ __forceinline__ void segmented_sum(unsigned lanes, int next, unsigned
     }
 }
 // The lane of the caller's group that follows above or below the caller; -1: none.
-__device__ __forceinline__ int next_above(unsigned group) {
+DISTWAR_DEVICE int next_above(unsigned group) {
     const unsigned higher = group & ~((2u << lane_id()) - 1);
     return higher ? int(lowest_lane(higher)) : -1;
 }
-__device__ __forceinline__ int next_below(unsigned group) {
+DISTWAR_DEVICE int next_below(unsigned group) {
     const unsigned lower = lanes_below(group);
     return lower ? int(detail::highest_lane(lower)) : -1;
 }
@@ -310,7 +310,7 @@ __device__ __forceinline__ int next_below(unsigned group) {
 //     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
 //     // found: 65537, 131074
 template <typename Key>
-__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
+DISTWAR_DEVICE unsigned lanes_with_key(unsigned lanes, Key key) {
     detail::check_key(key);
     if constexpr (detail::is_uniform<Key>)
         return lanes;

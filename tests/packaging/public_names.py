@@ -18,7 +18,7 @@ NAME = re.compile(
 
 def name_of(declaration):
     """The name that a declaration declares; None: a specialisation or a deduction guide."""
-    declaration = re.sub(r"\b(__device__|__host__|__forceinline__|__global__|inline|static)\b", "", declaration).strip()
+    declaration = re.sub(r"\b(__device__|__host__|DISTWAR_DEVICE|__global__|inline|static)\b", "", declaration).strip()
     macro = re.match(r"DISTWAR_OPERATOR\((\w+),", declaration)
     if macro:
         return macro[1]
@@ -53,7 +53,7 @@ def declared(header):
             depth -= 1
             inside = inside and depth > 0
             start = at + 1 if depth == 1 else start
-        elif inside and depth == 1 and (c == ";" or (c == "\n" and text[start:at].lstrip().startswith("DISTWAR_"))):
+        elif inside and depth == 1 and (c == ";" or (c == "\n" and text[start:at].lstrip().startswith("DISTWAR_OPERATOR"))):
             names.add(name_of(" ".join(text[start : at + 1].split())))
             start = at + 1
     return names - {None, "detail", "namespace"}

@@ -35,8 +35,7 @@ enum { COUNT_BLOCK = 1024, HOT_COUNT_BLOCK = 256, HOT_COUNTS = 1024, MOST_RANGES
 
 // Calls each(key) for the keys of one of `parts` parts, 16 bytes at a time.
 template <typename Key, typename Each>
-__device__ __forceinline__ void over_keys(const Key *key, int64_t count, int part, int parts,
-                                          const Each &each) {
+DISTWAR_DEVICE void over_keys(const Key *key, int64_t count, int part, int parts, const Each &each) {
     constexpr int each_load = 16 / int(sizeof(Key)), together = 4; // loads on their way
     struct alignas(16) keys {
         Key of[each_load];

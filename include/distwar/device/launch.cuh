@@ -35,14 +35,14 @@ cudaError_t launch_kernel(cudaStream_t stream, dim3 grid, dim3 block, size_t sha
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-__device__ __forceinline__ void let_next_start() {
+DISTWAR_DEVICE void let_next_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 // Waits until the kernel before has ended and its writes are visible. By all threads, before they read what it wrote
 // or write what it reads.
-__device__ __forceinline__ void wait_for_kernel_before() {
+DISTWAR_DEVICE void wait_for_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif

@@ -82,7 +82,7 @@ struct sorted_tile {
     int64_t first, end; // entries
     int lane;           // of the group
 };
-__device__ __forceinline__ sorted_tile tile_of(const sorted_rows &in, int entries) {
+DISTWAR_DEVICE sorted_tile tile_of(const sorted_rows &in, int entries) {
     const int64_t group = int64_t(blockIdx.x) * (ROWS_BLOCK / in.lanes) + int(threadIdx.x) / in.lanes;
     const int64_t first = group * entries, end = first + entries;
     return {first, end < in.count ? end : in.count, int(threadIdx.x) % in.lanes};
@@ -136,8 +136,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_runs(sorted_rows in, void *out
 
 // Calls each(values) for column v of the entries first..end - 1.
 template <typename T, int V, typename Each>
-__device__ __forceinline__ void over_entries(const sorted_rows &in, int64_t first, int64_t end, int v,
-                                             const Each &each) {
+DISTWAR_DEVICE void over_entries(const sorted_rows &in, int64_t first, int64_t end, int v, const Each &each) {
     constexpr int together = 4; // loads on their way
     for (int64_t p = first; p < end; p += together) {
         vector_of<T, V> vector[together] = {};
@@ -159,7 +158,7 @@ constexpr unsigned infinity_bits = 0x7f800000u;
 
 // The bits of the largest |value| of each column. Infinity and NaN are larger than all others.
 template <int V>
-__device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (&largest)[V]) {
+DISTWAR_DEVICE void take_largest(const float (&value)[V], unsigned (&largest)[V]) {
     DISTWAR_UNROLL
     for (int k = 0; k < V; ++k) {
         const unsigned bits = detail::upper_bits(value[k]);
@@ -173,18 +172,18 @@ struct unit_sums {
     float scale[V];
     unsigned high[V], low[V]; // those of infinity and NaN wrap, and are not used
 
-    __device__ __forceinline__ void begin(const unsigned (&largest)[V], int log2_count) {
+    DISTWAR_DEVICE void begin(const unsigned (&largest)[V], int log2_count) {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) scale[k] = scale_of(largest[k], log2_count), high[k] = low[k] = 0;
     }
-    __device__ __forceinline__ void add(const float (&value)[V]) {
+    DISTWAR_DEVICE void add(const float (&value)[V]) {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) {
             const float_units units = detail::rounded_parts(value[k], scale[k]);
             high[k] += unsigned(units.high), low[k] += unsigned(units.low);
         }
     }
-    __device__ __forceinline__ long long sum(int k) const { return joined({int(high[k]), int(low[k])}); }
+    DISTWAR_DEVICE long long sum(int k) const { return joined({int(high[k]), int(low[k])}); }
 };
 
 // The sum of those values of a column that are not finite: the same in every order.
@@ -203,7 +202,7 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
 }
 
 // The first entry from `low` to `high` whose row is not below `row`; high: there is none.
-__device__ __forceinline__ int64_t first_of(const sorted_rows &in, int64_t low, int64_t high, uint32_t row) {
+DISTWAR_DEVICE int64_t first_of(const sorted_rows &in, int64_t low, int64_t high, uint32_t row) {
     while (low < high) {
         const int64_t middle = (low + high) / 2;
         if (__ldg(in.row + middle) < row)
@@ -216,7 +215,7 @@ __device__ __forceinline__ int64_t first_of(const sorted_rows &in, int64_t low, 
 
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
 // loads.
-__device__ __forceinline__ int64_t end_of_run(const sorted_rows &in, int64_t first, uint32_t row) {
+DISTWAR_DEVICE int64_t end_of_run(const sorted_rows &in, int64_t first, uint32_t row) {
     const int64_t most = first + LONGEST_RUN + 1 < in.count ? first + LONGEST_RUN + 1 : in.count;
     int64_t step = 1;
     while (first + step < most && __ldg(in.row + first + step) == row) step *= 2;
@@ -295,7 +294,7 @@ struct long_runs {
 
 // Calls each(number, row, first, end, lane) for the one or two long runs that reach into the tile of the group.
 template <typename Each>
-__device__ __forceinline__ void over_long_runs(const sorted_rows &in, const Each &each) {
+DISTWAR_DEVICE void over_long_runs(const sorted_rows &in, const Each &each) {
     const sorted_tile tile = tile_of(in, LONG_TILE);
     if (tile.first >= in.count) return;
     int64_t done = -1; // the beginning of the run that was called for

@@ -103,14 +103,14 @@ struct row_request {
 };
 
 // Entry i of the index.
-__device__ __forceinline__ int64_t index_at(const row_request &in, int64_t i) {
+DISTWAR_DEVICE int64_t index_at(const row_request &in, int64_t i) {
     return in.wide ? __ldg(static_cast<const long long *>(in.index) + i)
                    : __ldg(static_cast<const int *>(in.index) + i);
 }
 
 // The row that an index names; -1: it is left out. Apart from index_at, so that several loads are on their way before
 // the first is looked at.
-__device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) {
+DISTWAR_DEVICE int64_t row_of(const row_request &in, int64_t index) {
     if (uint64_t(index) < uint64_t(in.rows)) return index == in.skipped ? -1 : index;
     if (in.report) *in.report = key_outside;
     return -1;
@@ -118,11 +118,11 @@ __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) 
 
 // A value in the type that values of T are summed in, value_of<T>: float for 16 bits.
 template <typename T>
-__device__ __forceinline__ value_of<T> widened(T value) {
+DISTWAR_DEVICE value_of<T> widened(T value) {
     return destination<T>::wide(value);
 }
 template <typename T>
-__device__ __forceinline__ T rounded(double value) {
+DISTWAR_DEVICE T rounded(double value) {
     return destination<T>::stored(value_of<T>(value));
 }
 
@@ -143,7 +143,7 @@ struct vector_of {
     word bits;
 
     // Each row of source is read once.
-    static __device__ __forceinline__ vector_of read_once(const void *source, int64_t at) {
+    static DISTWAR_DEVICE vector_of read_once(const void *source, int64_t at) {
         const word *from = static_cast<const word *>(source) + at;
 #ifdef __clang__ // it has __ldcs for __half alone
         return {*from};
@@ -151,10 +151,10 @@ struct vector_of {
         return {__ldcs(from)};
 #endif
     }
-    static __device__ __forceinline__ vector_of read(const void *source, int64_t at) {
+    static DISTWAR_DEVICE vector_of read(const void *source, int64_t at) {
         return {__ldg(static_cast<const word *>(source) + at)};
     }
-    __device__ __forceinline__ void unpack(value_of<T> (&value)[V]) const {
+    DISTWAR_DEVICE void unpack(value_of<T> (&value)[V]) const {
         T own[V];
         ::memcpy(static_cast<void *>(own), &bits, sizeof own);
         DISTWAR_UNROLL
@@ -165,7 +165,7 @@ struct vector_of {
 // Sinks for vectors of V values of a table: place e holds values e V .. e V + V - 1.
 
 template <typename T, int V>
-__device__ __forceinline__ auto places_of(void *table, int64_t count) {
+DISTWAR_DEVICE auto places_of(void *table, int64_t count) {
     if constexpr (sizeof(T) == 4 && V > 1) {
         return aligned_record<float>{static_cast<float *>(table), V};
     } else if constexpr (sizeof(T) >= 4) {
@@ -192,17 +192,17 @@ struct fixed_sums {
 
 // The upper 32 bits of |value|: they order values, and hold the exponent.
 template <typename F>
-__device__ __forceinline__ unsigned upper_bits(F value) {
+DISTWAR_DEVICE unsigned upper_bits(F value) {
     return unsigned(detail::bits_as<bits_of<F>>(value) >> (sizeof(F) == 8 ? 32 : 0)) & 0x7fffffffu;
 }
 template <typename F>
-__device__ __forceinline__ bool is_finite(F value) {
+DISTWAR_DEVICE bool is_finite(F value) {
     return detail::upper_bits(value) < (sizeof(F) == 4 ? 0x7f800000u : 0x7ff00000u);
 }
 
 // How floats become integers: in units of 1 / (scale 2^22), of which the largest value has up to 2^44, fewer if sums of
 // 2^log2_count values would overflow. A power of two.
-__device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
+DISTWAR_DEVICE float scale_of(unsigned largest, int log2_count) {
     const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
     const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
     return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
@@ -213,17 +213,17 @@ __device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
 struct float_units {
     int high, low;
 };
-__device__ __forceinline__ float_units rounded_parts(float value, float scale) {
+DISTWAR_DEVICE float_units rounded_parts(float value, float scale) {
     constexpr float whole = 12582912;
     const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
     const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
     return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
 }
-__device__ __forceinline__ long long joined(float_units units) {
+DISTWAR_DEVICE long long joined(float_units units) {
     return (long long)units.high * 4194304 + units.low;
 }
 // What a sum of units is worth.
-__device__ __forceinline__ double value_of_units(long long sum, float scale) {
+DISTWAR_DEVICE double value_of_units(long long sum, float scale) {
     return __ll2double_rn(sum) / (double(scale) * 4194304);
 }
 
@@ -235,14 +235,14 @@ template <>
 struct units_of<float, 1> {
     float scale;
 
-    __device__ __forceinline__ units_of(unsigned largest, int log2_count)
+    DISTWAR_DEVICE units_of(unsigned largest, int log2_count)
         : scale(detail::scale_of(largest, log2_count)) {}
-    __device__ __forceinline__ bool of(float value, long long (&sum)[1]) const {
+    DISTWAR_DEVICE bool of(float value, long long (&sum)[1]) const {
         sum[0] = detail::joined(detail::rounded_parts(value, scale));
         return false;
     }
     template <typename T>
-    __device__ __forceinline__ double sum_as(const long long (&sum)[1]) const {
+    DISTWAR_DEVICE double sum_as(const long long (&sum)[1]) const {
         return detail::value_of_units(sum[0], scale);
     }
 };
@@ -255,12 +255,12 @@ struct units_of<F, 2> {
     __extension__ typedef unsigned __int128 wide;
     int unit, split;
 
-    __device__ __forceinline__ units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
+    DISTWAR_DEVICE units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
         const int exponent =
             int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
         unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
     }
-    __device__ __forceinline__ bool of(F value, long long (&sum)[2]) const {
+    DISTWAR_DEVICE bool of(F value, long long (&sum)[2]) const {
         const word bits = bits_of<F>(detail::bits_as<bits_of<F>>(value) << 1) >> 1;
         const int exponent = int(bits >> (digits - 1));
         word whole = bits & ((word(1) << (digits - 1)) - 1); // times 2^(unit + shift)
@@ -310,7 +310,7 @@ struct units_of<F, 2> {
 
 // The largest of a block of Threads threads, for each of them. warps: Threads / 32 words of shared memory.
 template <int Threads>
-__device__ __forceinline__ unsigned largest_in_block(unsigned own, unsigned *warps) {
+DISTWAR_DEVICE unsigned largest_in_block(unsigned own, unsigned *warps) {
     const unsigned mine[1] = {own};
     unsigned total[1], all = 0;
     distwar::tree_total(true, mine, total, maximum{});
@@ -323,7 +323,7 @@ __device__ __forceinline__ unsigned largest_in_block(unsigned own, unsigned *war
 
 // The largest value: the scale of all sums. warps: ROWS_BLOCK / 32 words of shared memory. All threads of the block
 // call.
-__device__ __forceinline__ unsigned largest_of(const fixed_sums &fixed, unsigned *warps) {
+DISTWAR_DEVICE unsigned largest_of(const fixed_sums &fixed, unsigned *warps) {
     return detail::largest_in_block<ROWS_BLOCK>(
         int(threadIdx.x) < fixed.parts ? __ldg(fixed.largest + threadIdx.x) : 0, warps);
 }
@@ -417,11 +417,10 @@ struct float_adder {
     void *out;
     int64_t count; // values of out
 
-    __device__ __forceinline__ float_adder(void *table, int64_t values, const fixed_sums &)
-        : out(table), count(values) {}
-    __device__ __forceinline__ void start(const fixed_sums &, unsigned *) {}
-    __device__ __forceinline__ auto sink() const { return detail::places_of<Out, V>(out, count); }
-    __device__ __forceinline__ void convert(int64_t, const sum_type (&value)[V], sum_type (&sum)[V]) const {
+    DISTWAR_DEVICE float_adder(void *table, int64_t values, const fixed_sums &) : out(table), count(values) {}
+    DISTWAR_DEVICE void start(const fixed_sums &, unsigned *) {}
+    DISTWAR_DEVICE auto sink() const { return detail::places_of<Out, V>(out, count); }
+    DISTWAR_DEVICE void convert(int64_t, const sum_type (&value)[V], sum_type (&sum)[V]) const {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) sum[k] = value[k];
     }
@@ -440,22 +439,19 @@ struct fixed_adder {
     unsigned largest;
     units_of<value_of<T>, Words> units;
 
-    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed)
+    DISTWAR_DEVICE fixed_adder(void *table, int64_t values, const fixed_sums &fixed)
         : out(table), count(values), sum_of(fixed.sum), report(fixed.report), largest(), units(0, 0) {
         detail::let_next_start();
     }
     // Until this call find_largest may still run. Once, before convert() and the sink; all threads of the block call.
-    __device__ __forceinline__ void start(const fixed_sums &fixed, unsigned *warps) {
+    DISTWAR_DEVICE void start(const fixed_sums &fixed, unsigned *warps) {
         detail::wait_for_kernel_before();
         largest = detail::largest_of(fixed, warps);
         units = {largest, fixed.log2_count};
     }
-    __device__ __forceinline__ auto sink() const {
-        return planes<long long>{distwar::in_global(sum_of), count};
-    }
+    DISTWAR_DEVICE auto sink() const { return planes<long long>{distwar::in_global(sum_of), count}; }
     // Infinities and NaN go to `out` at once: their sum does not depend on the order.
-    __device__ __forceinline__ void convert(int64_t place, const value_of<T> (&value)[1],
-                                            long long (&sum)[Words]) const {
+    DISTWAR_DEVICE void convert(int64_t place, const value_of<T> (&value)[1], long long (&sum)[Words]) const {
         DISTWAR_UNROLL
         for (int w = 0; w < Words; ++w) sum[w] = 0;
         const unsigned bits = detail::upper_bits(value[0]);
@@ -470,7 +466,7 @@ struct fixed_adder {
 // Whether indices repeat among ROWS_BLOCK neighbouring rows: each is compared with 15 of its warp's. Of the 1,920 pairs
 // about 20 are equal by Zipf's law with exponent 1, one in every fifth call among 10,000 rows that come equally often.
 // All threads of the block call.
-__device__ __forceinline__ bool indices_repeat(const row_request &in, int64_t first) {
+DISTWAR_DEVICE bool indices_repeat(const row_request &in, int64_t first) {
     const int64_t i = first + threadIdx.x;
     const int row = i < in.count ? int(detail::row_of(in, detail::index_at(in, i))) : -1;
     bool repeats = false;
@@ -531,7 +527,7 @@ struct row_groups {
     }
 
   private:
-    __device__ __forceinline__ int place_of(int wanted, int places) {
+    DISTWAR_DEVICE int place_of(int wanted, int places) {
         unsigned at = (unsigned(wanted) * 0x9e3779b1u) >> 16;
         for (;; ++at) {
             at &= unsigned(places - 1);
@@ -545,10 +541,9 @@ struct row_groups {
 // Sums vector v of the entries begin..end - 1 of the list and adds all groups but the last, whose sum is left in `sum`.
 // Returns its row; -1: there is none.
 template <typename T, int V, typename Adder, typename Table>
-__device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first,
-                                              int begin, int end, int v, const Adder &adder,
-                                              const Table &table,
-                                              typename Adder::sum_type (&sum)[Adder::sums]) {
+DISTWAR_DEVICE int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first, int begin,
+                                  int end, int v, const Adder &adder, const Table &table,
+                                  typename Adder::sum_type (&sum)[Adder::sums]) {
     constexpr int together = Adder::together;
     int current = -1;
     DISTWAR_UNROLL
@@ -586,8 +581,8 @@ __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_g
 
 // Adds the rows first..end - 1. All threads of the block call.
 template <typename T, int V, typename Adder>
-__device__ __forceinline__ void add_groups(const row_request &in, row_groups &groups, int64_t first,
-                                           int64_t end, int places, const fixed_sums &fixed, Adder &adder) {
+DISTWAR_DEVICE void add_groups(const row_request &in, row_groups &groups, int64_t first, int64_t end,
+                               int places, const fixed_sums &fixed, Adder &adder) {
     const auto table = adder.sink();
     groups.list(in, first, end, places);
     adder.start(fixed, groups.largest_of_warp);
@@ -613,8 +608,8 @@ __device__ __forceinline__ void add_groups(const row_request &in, row_groups &gr
 // Adds the rows first..end - 1 singly. With ADD_LOOK it adds nothing and returns ADD_GROUPS if indices repeat. All
 // threads of the block call.
 template <typename T, int V, typename Adder>
-__device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
-                                          const fixed_sums &fixed, unsigned *warps, Adder &adder) {
+DISTWAR_DEVICE int add_singly(const row_request &in, int64_t first, int64_t end, int how,
+                              const fixed_sums &fixed, unsigned *warps, Adder &adder) {
     const auto table = adder.sink();
     constexpr int rounds = 4; // vectors of a thread on their way
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;

@@ -46,7 +46,7 @@ FIXED = [
     ("warp.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
     ("group.cuh", "if (__popc(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
     ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
-    ("atomic.cuh", "static __host__ __device__ __forceinline__ bool is_zero(T a) { return Form::wide(a) == 0; }", "==", 0, "!="),
+    ("atomic.cuh", "static __host__ DISTWAR_DEVICE bool is_zero(T a) { return Form::wide(a) == 0; }", "==", 0, "!="),
 ]
 
 Mutant = collections.namedtuple("Mutant", "header line copy token nth to at")  # at: offset in the header's text
