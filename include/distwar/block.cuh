@@ -153,18 +153,6 @@ struct sort_memory {
     Value value[Capacity];
 };
 
-namespace detail {
-
-template <typename Key>
-DISTWAR_DEVICE bool comes_before(Key a, Key b) {
-    if constexpr (is_same<Key, float> || is_same<Key, double>)
-        return a < b || (b != b && a == a); // b is NaN
-    else
-        return a < b;
-}
-
-} // namespace detail
-
 // Sorts the first n pairs of `memory` by key, ascending, in place.
 //   n    0..Capacity, the same in all threads; independent of the block size
 //   Key  needs operator<. NaN keys come last; -0.0 equals 0.0
@@ -195,7 +183,10 @@ DISTWAR_DEVICE void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int 
                 const int high = low + (distance == run ? 2 * (distance - within) - 1 : distance);
                 if (high >= n) continue;
                 const Key a = memory.key[low], b = memory.key[high];
-                if (!detail::comes_before(b, a)) continue;
+                bool swaps = b < a;
+                if constexpr (detail::is_same<Key, float> || detail::is_same<Key, double>)
+                    swaps = swaps || (a != a && b == b); // a is NaN
+                if (!swaps) continue;
                 memory.key[low] = b, memory.key[high] = a;
                 const Value moved = memory.value[low];
                 memory.value[low] = memory.value[high], memory.value[high] = moved;
