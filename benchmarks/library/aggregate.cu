@@ -17,6 +17,7 @@
 #include <distwar/strategy.h>
 #include <distwar/tune.h>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #if CUB_VERSION >= 300400
 #include <cub/warp/warp_reduce_batched.cuh>
@@ -115,22 +116,16 @@ __device__ float value_of(uint32_t thread, int k) {
 // For reduce_fixed: units per 1.0, and the type of the sums.
 constexpr float FIXED_SCALE = 0x1p20f;
 template <axes::method M>
-struct sum_of {
-    using type = float;
-};
-template <>
-struct sum_of<axes::fixed> {
-    using type = long long;
-};
+using sum_of = std::conditional_t<M == axes::fixed, long long, float>;
 
 // The warp's active lanes add val to the records of their keys. All 32 lanes call it. shared_key: the key of
 // all lanes, for methods that are told it. flag: of reduce_fixed.
 template <axes::method M, int K>
-DISTWAR_DEVICE void add(bool active, int key, int shared_key, const float (&val)[K],
-                        typename sum_of<M>::type *table, int threshold, unsigned *flag) {
+DISTWAR_DEVICE void add(bool active, int key, int shared_key, const float (&val)[K], sum_of<M> *table,
+                        int threshold, unsigned *flag) {
     constexpr int stride = axes::record_stride<K>;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const distwar::record<typename sum_of<M>::type> sink = {table, stride};
+    const distwar::record<sum_of<M>> sink = {table, stride};
     if constexpr (M == axes::tree_uniform) {
         distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{shared_key}, val, sink);
     } else if constexpr (M == axes::fixed) {
@@ -203,7 +198,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (int k = 0; k < K; ++k)
             asm volatile("" : "+f"(val[k])); // keeps the compiler from summing before the loop
-        add<M, K>(active, int(key), int(first), val, static_cast<typename sum_of<M>::type *>(table),
+        add<M, K>(active, int(key), int(first), val, static_cast<sum_of<M> *>(table),
                   HasThreshold ? threshold : 0, flag);
         draw = next_draw(draw);
         rest = __funnelshift_l(rest, rest, 8);
