@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum { RANKS_TEXT_BYTES = 512, RANKS_ID_BYTES = 128 };
 
@@ -34,7 +35,7 @@ typedef struct ranks_shared {
 typedef struct transport {
     bool (*all_to_all)(ranks *group, const ranks_exchange *exchange, gs_stream stream);
     bool (*all_reduce)(ranks *group, const ranks_reduction *reduction, gs_stream stream);
-    bool (*wait)(ranks *group, gs_stream stream);
+    bool (*wait)(ranks *group, gs_stream stream); // NULL: cudaStreamSynchronize
 } transport;
 
 struct ranks {
@@ -57,6 +58,7 @@ bool ranks_stop(ranks *group);
 // ranks_fail for another rank.
 bool ranks_fail_as(ranks *group, int rank, const char *text);
 
+struct timespec ranks_after(clockid_t clock, long milliseconds); // a time from now
 // How long a rank has waited for others. Starts as {0}.
 typedef struct patience {
     double last, waited; // a look at the clock; seconds, without those in which this process was stopped

@@ -238,14 +238,14 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
         return !*ranks_error(group);
     };
     plan.timeout_s = 3;
-    for (const int processes : {3, 1}) {
-        plan.kind = processes == 1 ? RANKS_THREADS : RANKS_LAUNCHED;
+    for (const int many : {3, 1}) {
+        plan.kind = many == 1 ? RANKS_THREADS : RANKS_LAUNCHED;
         forget_hosts();
-        for (int r = 0; r < processes; r++) start(r, r, 3, plan);
+        for (int r = 0; r < many; r++) start(r, r, 3, plan);
         await_work(3);
-        for (int r = 0; r < processes; r++) send_signal(r, SIGSTOP);
+        for (int r = 0; r < many; r++) send_signal(r, SIGSTOP);
         sleep_for(milliseconds(3500));
-        for (int r = 0; r < processes; r++) send_signal(r, SIGCONT);
+        for (int r = 0; r < many; r++) send_signal(r, SIGCONT);
         expect_told("");
     }
 }

@@ -257,11 +257,11 @@ result on_one_gpu(const training &t, distwar_policy policy) {
 struct shared_run {
     const training *t;
     distwar_policy policy;
-    const gs_gaussians *gaussians, *gradients;      // of the whole scene
-    std::vector<int64_t> begin;                     // of each rank's Gaussians
-    std::vector<float> absolute;                    // [views][count][2]
-    int64_t rows[RANKS_MAX], first_rows[RANKS_MAX]; // of tiles that each rank rendered, at last and at first
-    double loss[RANKS_MAX][3];                      // of these rows, at last
+    const gs_gaussians *gaussians, *gradients; // of the whole scene
+    std::vector<int64_t> begin;                // of each rank's Gaussians
+    std::vector<float> absolute;               // [views][count][2]
+    int32_t end[2];                            // of rank 0's first part, at the first step and at the last
+    double loss[RANKS_MAX][3];                 // of each rank's rows, at the last
 };
 
 bool loss_of_rank(parts *s, const own_part *part, float *d_color) {
@@ -269,14 +269,6 @@ bool loss_of_rank(parts *s, const own_part *part, float *d_color) {
     return put_loss(*run->t, part->part.view, &part->part.rows, part->view.image.color, d_color,
                     run->loss[s->rank]) ||
            ranks_fail(s->group, "%s", gs_last_error());
-}
-
-// Of tiles that the rank rendered of the last batch.
-int64_t rows_of(const parts *s) {
-    int64_t rows = 0;
-    for (int p = s->out.begin[s->rank]; p < s->out.begin[s->rank + 1]; p++)
-        rows += s->out.parts[p].rows.end - s->out.parts[p].rows.begin;
-    return rows;
 }
 
 bool run_rank(ranks *group, void *context) {
@@ -297,10 +289,10 @@ bool run_rank(ranks *group, void *context) {
     const gs_gaussians gradients = part_of(*run->gradients, first, last);
     float *const means = views > 1 ? absolute.data() : nullptr;
     bool good = true;
-    for (int step = 1; good && step <= 2; step++) { // the second knows what rows of the first cost
+    for (int step = 0; good && step < 2; step++) { // the second knows what rows of the first cost
         std::fill_n(run->loss[own], 3, 0.0);
         good = parts_backward(s, &batch, &gradients, means) && ranks_wait(group, nullptr);
-        (step == 1 ? run->first_rows : run->rows)[own] = rows_of(s);
+        if (own == 0) run->end[step] = s->out.parts[0].rows.end;
     }
     const std::vector<float> got = absolute.read();
     const int64_t count = run->t->scene.count;
@@ -328,7 +320,7 @@ result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     run.absolute.resize(2 * size_t(t.views) * size_t(t.scene.count));
     run_on_ranks(ranks_number, run_rank, &run);
     if (ranks_number == 4 && t.views == 1) { // rows cost differently, and shares have followed
-        EXPECT_NE(run.first_rows[0], run.rows[0]);
+        EXPECT_NE(run.end[0], run.end[1]);
     }
     std::array<double, 3> loss = {};
     for (size_t k = 0; k < 3; k++)
