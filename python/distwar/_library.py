@@ -16,6 +16,14 @@ DEVICES = dict(cuda="cuda", simt="cpu")  # by backend: the type of torch's devic
 BACKENDS = {device: backend for backend, device in DEVICES.items()}
 
 
+def keep(cache: dict[Any, Any], key: Any, value: Any, most: int = 64) -> Any:
+    """Returns the value, kept in a cache that begins anew where it holds `most`."""
+    if len(cache) >= most:
+        cache.clear()
+    cache[key] = value
+    return value
+
+
 @functools.lru_cache(maxsize=None)
 def has_gpu() -> bool:
     """Whether the driver has a GPU. torch need not be there."""

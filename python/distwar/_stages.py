@@ -10,7 +10,7 @@ from ctypes import byref, sizeof
 from typing import NamedTuple, Optional
 
 from . import gs
-from ._library import library
+from ._library import keep, library
 
 SPLAT_FLOATS, CAMERA_FLOATS = 12, sizeof(gs.CameraGradient) // 4  # of a gs_splat and a gs_splat_grad; of a camera's gradient
 TILE = 16
@@ -215,9 +215,8 @@ class Plan:
             if capturing:
                 context.close()
         if not capturing:
-            if len(_settled) > 256:
-                _settled.clear()
-            _settled[key] = _capacities.unpack_from(view, _CAPACITIES), _division.unpack_from(view, _DIVISION), age + 1
+            keep(_settled, key, (_capacities.unpack_from(view, _CAPACITIES), _division.unpack_from(view, _DIVISION), age + 1),
+                 256)
         return block, view
 
     def moved(self, view, scene, image, block):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import _stages
-from ._library import BACKENDS, library
+from ._library import BACKENDS, keep, library
 
 _package = sys.modules[__package__]
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
@@ -93,9 +93,7 @@ def on_host(tensor, at_once=True):
     known = 0 <= of == version and reference() is tensor
     if not known or copy is None:
         copy = tensor.detach().cpu() if known or at_once else None
-        if len(_host_copies) >= 1024:
-            _host_copies.clear()
-        _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
+        keep(_host_copies, id(tensor), (weakref.ref(tensor), version, copy), 1024)
     return copy
 
 

@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 import torch
 
 from . import _stages
-from ._library import BACKENDS
+from ._library import BACKENDS, keep
 from ._frame import Frame, Watch, means2d_of
 from ._request import check, meta_of
 from ._tensors import (captures, current_device, index_of, is_plain, known_values, packed_cameras, radii_for_gsplat,
@@ -107,12 +107,7 @@ def _call_of(arrays, *options):
         call = _calls.get(key)
     except (AttributeError, TypeError):  # not tensors: a Call says which
         return Call(arrays, *options)
-    if call is None:
-        call = Call(arrays, *options)
-        if len(_calls) >= 64:
-            _calls.clear()
-        _calls[key] = call
-    return call
+    return call or keep(_calls, key, Call(arrays, *options))
 
 
 class Meta(MutableMapping):

@@ -24,8 +24,8 @@ def struct_of(name, *members):
     return type(name, (Structure,), dict(_fields_=fields))
 
 
-Gaussians = struct_of("gs_gaussians", "q count", "i sh_degree", "P mean log_scale quaternion opacity_logit sh sh0 color covariance",
-                      "f scale_modifier", "i antialias channels form", "f eps2d")
+Gaussians = struct_of("gs_gaussians", "q count", "i sh_degree", "P mean log_scale quaternion opacity_logit sh sh0 color",
+                      "P covariance", "f scale_modifier", "i antialias channels form", "f eps2d")
 Camera = struct_of("gs_camera", "i width height", "f fx fy cx cy", ("rotation", c_float * 9), ("translation", c_float * 3),
                    "f near_plane", "i model", ("distortion", c_float * 4), "f far_plane")
 Image = struct_of("gs_image", "P color transmittance n_contrib depth median_depth alpha")
@@ -47,8 +47,8 @@ LossImage = struct_of("gs_loss_image", ("images", Comparison), "P result color_g
 SsimPair = struct_of("gs_ssim_pair", "i width height planes valid", "P first second")
 AdamRates = struct_of("gs_adam_rates", "f mean log_scale quaternion opacity_logit sh0 shN", "i sh_coefficients")
 AdamArray = struct_of("gs_adam_array", "P value gradient first_moment second_moment", "i width", "f rate")
-AdamRowsStep = struct_of("gs_adam_rows_step", "q count", "P visible", ("array", POINTER(AdamArray)), "i array_count", "d beta1 beta2",
-                         "f epsilon")
+AdamRowsStep = struct_of("gs_adam_rows_step", "q count", "P visible", ("array", POINTER(AdamArray)), "i array_count",
+                         "d beta1 beta2", "f epsilon")
 Policy = struct_of("distwar_policy", "i strategy balance_threshold")  # distwar_policy: how gs_backward adds gradients to memory
 
 

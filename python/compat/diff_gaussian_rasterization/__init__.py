@@ -14,7 +14,7 @@ import torch
 
 from distwar import _stages, density, gs
 from distwar._frame import Frame, radii_of
-from distwar._library import BACKENDS
+from distwar._library import BACKENDS, keep
 from distwar._request import MOST_DEGREE, MOST_SIZE
 from distwar._tensors import (address_of, current_device, empty, index_of, is_plain, known_values, library_of, on, plain,
                               strategy_now, stream_of)
@@ -178,13 +178,7 @@ def _call_of(s, degree, depth, scene, screen=None):
     for a in (*scene, screen):
         key += (None,) if a is None else (a.shape, a.dtype, a.device)
     key = tuple(key)
-    call = _calls.get(key)
-    if call is None:
-        call = _Call(s, degree, depth, scene, screen)
-        if len(_calls) >= 64:
-            _calls.clear()
-        _calls[key] = call
-    return call
+    return _calls.get(key) or keep(_calls, key, _Call(s, degree, depth, scene, screen))
 
 
 class GaussianRasterizer(torch.nn.Module):
