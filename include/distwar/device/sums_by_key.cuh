@@ -88,8 +88,9 @@ struct no_sort {
 // ---- what the kernels read and write: the indices, the rows of source in vectors of V values, vectors of a table
 
 enum {
-    ROWS_BLOCK = 256, // threads of a block of every kernel
-    ROWS_BLOCKS = 4   // of add_rows on a multiprocessor at the same time
+    ROWS_BLOCK = 256,     // threads of a block of every kernel
+    ROWS_BLOCKS = 4,      // of add_rows on a multiprocessor at the same time
+    MOST_TILE_ROWS = 2048 // of a block of add_rows
 };
 enum : unsigned char { key_outside = 1, value_rounded = 1 }; // bytes 0 and 1 of the report
 
@@ -398,8 +399,6 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
 
 // How a block adds.
 enum adding : int { ADD_SINGLY, ADD_GROUPS, ADD_LOOK }; // the last: as its indices repeat
-
-enum { MOST_TILE_ROWS = 2048 };
 
 // The rows of a block.
 struct row_tile {
