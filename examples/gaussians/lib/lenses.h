@@ -51,7 +51,10 @@ static inline double fisheye_angle_limit(const float k[4]) {
     }
     for (int i = 0; i < 40 && low < high; i++) {
         const double middle = (low + high) / 2;
-        *(fisheye_slope(k, middle) > 0 ? &low : &high) = middle;
+        if (fisheye_slope(k, middle) > 0)
+            low = middle;
+        else
+            high = middle;
     }
     return low;
 }
@@ -61,7 +64,10 @@ static inline double fisheye_angle(const float k[4], double radius) {
     double low = 0, high = fisheye_angle_limit(k);
     for (int i = 0; i < 50; i++) {
         const double middle = (low + high) / 2;
-        *(fisheye_radius(k, middle) < radius ? &low : &high) = middle;
+        if (fisheye_radius(k, middle) < radius)
+            low = middle;
+        else
+            high = middle;
     }
     return high;
 }
