@@ -230,7 +230,7 @@ TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
     expect_that_others_end(0, ": ");
 }
 
-// The whole run is stopped and goes on, as by Ctrl-Z and fg; also of threads, of which two wait for the first.
+// The whole run is stopped and goes on, as by Ctrl-Z and fg; of three processes, and of one with threads, of which two wait for the first.
 TEST_F(Launched, GoOnAfterAllWereStopped) {
     body = [](ranks *group, void *) {
         for (int k = 0; k < 50 && work(group, 1); k++)
@@ -238,14 +238,14 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
         return !*ranks_error(group);
     };
     plan.timeout_s = 3;
-    for (const int many : {3, 1}) {
-        plan.kind = many == 1 ? RANKS_THREADS : RANKS_LAUNCHED;
+    for (const int n : {3, 1}) {
+        plan.kind = n == 1 ? RANKS_THREADS : RANKS_LAUNCHED;
         forget_hosts();
-        for (int r = 0; r < many; r++) start(r, r, 3, plan);
+        for (int r = 0; r < n; r++) start(r, r, 3, plan);
         await_work(3);
-        for (int r = 0; r < many; r++) send_signal(r, SIGSTOP);
+        for (int r = 0; r < n; r++) send_signal(r, SIGSTOP);
         sleep_for(milliseconds(3500));
-        for (int r = 0; r < many; r++) send_signal(r, SIGCONT);
+        for (int r = 0; r < n; r++) send_signal(r, SIGCONT);
         expect_told("");
     }
 }

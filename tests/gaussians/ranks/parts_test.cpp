@@ -260,7 +260,7 @@ struct shared_run {
     const gs_gaussians *gaussians, *gradients; // of the whole scene
     std::vector<int64_t> begin;                // of each rank's Gaussians
     std::vector<float> absolute;               // [views][count][2]
-    int32_t end[2];                            // of rank 0's first part, at the first step and at the last
+    int32_t rows[2];                           // of tiles of rank 0 at both steps, if there is one view
     double loss[RANKS_MAX][3];                 // of each rank's rows, at the last
 };
 
@@ -292,7 +292,7 @@ bool run_rank(ranks *group, void *context) {
     for (int step = 0; good && step < 2; step++) { // the second knows what rows of the first cost
         std::fill_n(run->loss[own], 3, 0.0);
         good = parts_backward(s, &batch, &gradients, means) && ranks_wait(group, nullptr);
-        if (own == 0) run->end[step] = s->out.parts[0].rows.end;
+        if (own == 0) run->rows[step] = s->out.begin[1] * s->out.parts[0].rows.end;
     }
     const std::vector<float> got = absolute.read();
     const int64_t count = run->t->scene.count;
@@ -320,7 +320,7 @@ result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     run.absolute.resize(2 * size_t(t.views) * size_t(t.scene.count));
     run_on_ranks(ranks_number, run_rank, &run);
     if (ranks_number == 4 && t.views == 1) { // rows cost differently, and shares have followed
-        EXPECT_NE(run.end[0], run.end[1]);
+        EXPECT_NE(run.rows[0], run.rows[1]);
     }
     std::array<double, 3> loss = {};
     for (size_t k = 0; k < 3; k++)
