@@ -230,7 +230,7 @@ TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
     expect_that_others_end(0, ": ");
 }
 
-// The whole run is stopped and goes on, as by Ctrl-Z and fg; of three processes, and of one with threads, of which two wait for the first.
+// The whole run is stopped and goes on, as by Ctrl-Z and fg: three processes, or three threads of one.
 TEST_F(Launched, GoOnAfterAllWereStopped) {
     body = [](ranks *group, void *) {
         for (int k = 0; k < 50 && work(group, 1); k++)
