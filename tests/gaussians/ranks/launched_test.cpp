@@ -234,7 +234,7 @@ TEST_F(Launched, EndWhenACallOfTheDeviceNeverReturns) {
 TEST_F(Launched, GoOnAfterAllWereStopped) {
     body = [](ranks *group, void *) {
         for (int k = 0; k < 50 && work(group, 1); k++)
-            for (int part = 0; part < 10 && ranks_own(group) == 0; part++) sleep_for(milliseconds(1));
+            for (int i = 0; i < 10 && ranks_own(group) == 0; i++) sleep_for(milliseconds(1));
         return !*ranks_error(group);
     };
     plan.timeout_s = 3;
