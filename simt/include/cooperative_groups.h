@@ -231,28 +231,16 @@ class thread_block_tile : public detail::lane_group {
     static constexpr bool prefers_redux = N >= 16;
 
     // __shfl_sync and its variants with width N
-    template <typename T>
-    T shfl(const T &value, int rank, SIMT_HERE) const {
-        return shuffle(simt::Collective::shfl, value, unsigned(rank), place);
+#define SIMT_SHUFFLE_OF_TILE(name, Operand)                                                                  \
+    template <typename T>                                                                                    \
+    T name(const T &value, Operand operand, SIMT_HERE) const {                                               \
+        return simt::shuffle(simt::Collective::name, mask_, value, unsigned(operand), int(N), place);        \
     }
-    template <typename T>
-    T shfl_up(const T &value, unsigned delta, SIMT_HERE) const {
-        return shuffle(simt::Collective::shfl_up, value, delta, place);
-    }
-    template <typename T>
-    T shfl_down(const T &value, unsigned delta, SIMT_HERE) const {
-        return shuffle(simt::Collective::shfl_down, value, delta, place);
-    }
-    template <typename T>
-    T shfl_xor(const T &value, unsigned lane_mask, SIMT_HERE) const {
-        return shuffle(simt::Collective::shfl_xor, value, lane_mask, place);
-    }
-
-  private:
-    template <typename T>
-    T shuffle(simt::Collective kind, const T &value, unsigned operand, simt::Place place) const {
-        return simt::shuffle(kind, mask_, value, operand, int(N), place);
-    }
+    SIMT_SHUFFLE_OF_TILE(shfl, int)
+    SIMT_SHUFFLE_OF_TILE(shfl_up, unsigned)
+    SIMT_SHUFFLE_OF_TILE(shfl_down, unsigned)
+    SIMT_SHUFFLE_OF_TILE(shfl_xor, unsigned)
+#undef SIMT_SHUFFLE_OF_TILE
 };
 
 // No lane waits: a missing lane is refused at the first call on the tile.

@@ -57,7 +57,7 @@ bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Pla
     Warp &warp = *lane.warp;
     step(lane, place);
     if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) {
-        report(lane, "an atomic on a misaligned address", Scope::warp);
+        report(lane, "an atomic on a misaligned address");
         abandon();
     }
     if (launch_->settings.counting) {
@@ -89,7 +89,7 @@ bool begin_atomic(const void *address, std::size_t bytes, Place place) {
 void refuse(const char *reason, Place place) {
     const Lane &lane = running();
     lane.warp->place[lane.index] = place;
-    lane.warp->block->report(lane, reason, Block::Scope::warp);
+    lane.warp->block->report(lane, reason);
     lane.warp->block->abandon();
 }
 

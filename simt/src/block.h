@@ -104,6 +104,7 @@ class Instruction_count {
 
 struct Warp {
     Block *block;
+    Lane *lane; // its lanes
     unsigned index;
     unsigned existing; // lanes that have a thread; fewer than 32 in a short last warp
     unsigned ready;    // lanes that can run, the running one included
@@ -137,7 +138,7 @@ class Block {
     // Refusals: report, then abandon. Two calls, because an abandoned stack must not hold objects that own
     // memory. The message consists of `reason` and the state of all lanes of the warp or of the block.
     enum class Scope { warp, block };
-    void report(const Lane &lane, const std::string &reason, Scope scope);
+    void report(const Lane &lane, const std::string &reason, Scope scope = Scope::warp);
     [[noreturn]] void abandon();
     // Runs lane `to`; returns when another lane switches to `from`. The caller passes the result to
     // result_after().
@@ -153,12 +154,12 @@ class Block {
         const Warp &warp = *from.warp;
         const unsigned later = warp.ready & ~(from.bit | (from.bit - 1));
         const unsigned in_warp = later ? later : stay_in_warp ? warp.ready : 0;
-        if (in_warp) return &lane_[warp.index * lanes_per_warp + unsigned(__builtin_ctz(in_warp))];
+        if (in_warp) return &warp.lane[__builtin_ctz(in_warp)];
         if (!ready_warps_) return nullptr;
         const unsigned this_and_before = (2u << warp.index) - 1;
         const unsigned later_warps = ready_warps_ & ~this_and_before;
         const unsigned w = unsigned(__builtin_ctz(later_warps ? later_warps : ready_warps_));
-        return &lane_[w * lanes_per_warp + unsigned(__builtin_ctz(warp_[w].ready))];
+        return &warp_[w].lane[__builtin_ctz(warp_[w].ready)];
     }
     // A ready lane, other than `from` if there is one; null if none is ready.
     SIMT_INLINE Lane *next_lane(const Lane &from) {

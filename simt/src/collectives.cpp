@@ -19,7 +19,7 @@ SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned opera
     return from <= last ? from : lane;
 }
 
-static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
+static void reduce(const Warp &warp, Kind kind, unsigned mask) {
     unsigned sum = unsigned(warp.value[__builtin_ctz(mask)]);
     for_each_lane(mask & (mask - 1), [&](unsigned lane) {
         const unsigned v = unsigned(warp.value[lane]);
@@ -32,17 +32,16 @@ static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
               : c == Collective::reduce_or  ? sum | v
                                             : sum ^ v;
     });
-    for_each_lane(mask, [&](unsigned lane) { lanes[lane].result = sum; });
+    for_each_lane(mask, [&](unsigned lane) { warp.lane[lane].result = sum; });
 }
 
 // Sets the results of all lanes of the group when the last one has arrived. The group still exists, so that
 // a refusal can describe it.
 void Block::complete(Lane &lane, const Group &group) {
     const Warp &warp = *lane.warp;
-    Lane *const lanes = &lane_[warp.index * lanes_per_warp];
     const unsigned mask = group.mask;
     const auto set_results = [&](std::uint64_t result) {
-        for_each_lane(mask, [&](unsigned l) { lanes[l].result = result; });
+        for_each_lane(mask, [&](unsigned l) { warp.lane[l].result = result; });
     };
     unsigned ballot = 0;
     switch (group.kind.collective) {
@@ -57,14 +56,12 @@ void Block::complete(Lane &lane, const Group &group) {
         bool widths_differ = false;
         for_each_lane(mask, [&](unsigned l) { widths_differ |= warp.operand[l] >> 32 != width; });
         if (widths_differ) {
-            report(lane, "lanes of one shuffle pass different widths", Scope::warp);
+            report(lane, "lanes of one shuffle pass different widths");
             abandon();
         }
         if (width == 0 || width > lanes_per_warp || (width & (width - 1)) != 0) {
-            report(lane,
-                   "a shuffle of width " + std::to_string(int(width)) +
-                       ": the width must be a power of two from 1 to 32",
-                   Scope::warp);
+            report(lane, "a shuffle of width " + std::to_string(int(width)) +
+                             ": the width must be a power of two from 1 to 32");
             abandon();
         }
         // lanes that read one outside the mask, and those that they read
@@ -72,7 +69,7 @@ void Block::complete(Lane &lane, const Group &group) {
         for_each_lane(mask, [&](unsigned l) {
             const unsigned from =
                 source(group.kind.collective, l, unsigned(warp.operand[l]), unsigned(width));
-            lanes[l].result = warp.value[from];
+            warp.lane[l].result = warp.value[from];
             if (mask >> from & 1) return;
             readers |= 1u << l;
             absent |= 1u << from;
@@ -80,8 +77,7 @@ void Block::complete(Lane &lane, const Group &group) {
         if (absent) {
             report(lane,
                    "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
-                       (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
-                   Scope::warp);
+                       (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"));
             abandon();
         }
         counters_.shuffles++;
@@ -101,7 +97,7 @@ void Block::complete(Lane &lane, const Group &group) {
             const std::uint64_t value = warp.value[__builtin_ctz(rest)];
             unsigned same = 0;
             for_each_lane(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
-            for_each_lane(same, [&](unsigned l) { lanes[l].result = same; });
+            for_each_lane(same, [&](unsigned l) { warp.lane[l].result = same; });
             rest &= ~same;
         }
         counters_.votes++;
@@ -116,7 +112,7 @@ void Block::complete(Lane &lane, const Group &group) {
         break;
     }
     default:
-        reduce(warp, lanes, group.kind, mask);
+        reduce(warp, group.kind, mask);
         counters_.votes++;
         counters_.reductions++;
         break;
@@ -127,15 +123,14 @@ void Block::complete(Lane &lane, const Group &group) {
 void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
     const std::string call =
         lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
-    report(lane,
-           mask & lane.bit ? "a mask contains lanes beyond the block's last thread: " + call +
-                                 ", but the warp does not have " + lanes_text(mask & ~lane.warp->existing)
-                           : "a lane is not in its own mask: " + call,
-           Scope::warp);
+    report(lane, mask & lane.bit
+                     ? "a mask contains lanes beyond the block's last thread: " + call +
+                           ", but the warp does not have " + lanes_text(mask & ~lane.warp->existing)
+                     : "a lane is not in its own mask: " + call);
 }
 
 bool Block::promises_kept(const Lane &lane, unsigned mask) {
-    Lane *const lanes = &lane_[lane.warp->index * lanes_per_warp];
+    Lane *const lanes = lane.warp->lane;
     const unsigned first = unsigned(__builtin_ctz(mask));
     bool kept = true;
     for_each_lane(mask, [&](unsigned l) {
@@ -147,7 +142,7 @@ bool Block::promises_kept(const Lane &lane, unsigned mask) {
                 for (unsigned j = 0; kept && j < lanes[other].promises; j++) {
                     const Promise &its = lanes[other].promise[j];
                     if (its.text != mine.text || its.key != mine.key || its.value == mine.value) continue;
-                    report(lane, mine.text + (": " + lanes_text(1u << l | 1u << other)), Scope::warp);
+                    report(lane, mine.text + (": " + lanes_text(1u << l | 1u << other)));
                     kept = false;
                 }
             });
@@ -195,7 +190,7 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
 void Block::end(Warp &warp, Group *group, unsigned one) {
     group->mask = group->arrived;
     const unsigned mask = group->mask;
-    complete(lane_[warp.index * lanes_per_warp + one], *group);
+    complete(warp.lane[one], *group);
     *group = warp.group[--warp.groups];
     if (launch_->settings.counting) warp.instructions.meet(mask);
     set_ready(warp, mask);
@@ -275,8 +270,7 @@ void Block::release_coalescing(Warp &warp) {
         const Group group = warp.group[g];
         if (group.kind.collective != Collective::coalesced_threads) continue;
         warp.group[g] = warp.group[--warp.groups];
-        for_each_lane(group.mask,
-                      [&](unsigned l) { lane_[warp.index * lanes_per_warp + l].result = group.mask; });
+        for_each_lane(group.mask, [&](unsigned l) { warp.lane[l].result = group.mask; });
         counters_.votes++;
         if (launch_->settings.counting) warp.instructions.meet(group.mask);
     }

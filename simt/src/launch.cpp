@@ -28,18 +28,13 @@ static constexpr std::size_t default_stack_bytes = 512 * 1024;
 static constexpr std::size_t default_stack_bytes = 64 * 1024;
 #endif
 
-// SIMT_SEED, of programs that do not call simt_set_seed.
-static std::uint64_t seed_of_environment() {
-    const char *const text = std::getenv("SIMT_SEED");
-    return text ? std::strtoull(text, nullptr, 10) : 0;
-}
-
 struct State {
     std::mutex mutex; // guards the members below
     // The limits that cudaFuncSetAttribute set for dynamic shared memory, by kernel.
     std::map<const void *, std::size_t> dynamic_shared;
-    // threads 0: one for each core
-    Settings settings = {seed_of_environment(), 0, std::uint64_t(1) << 32, default_stack_bytes, true};
+    // SIMT_SEED is the seed of programs that do not call simt_set_seed; threads 0: one for each core
+    Settings settings = {std::strtoull(environment("SIMT_SEED"), nullptr, 10), 0, std::uint64_t(1) << 32,
+                         default_stack_bytes, true};
     simt_counters counters = {};
     std::string refusal;
     int refusals = 0;
@@ -189,8 +184,7 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
     } pool;
     std::lock_guard<std::mutex> lock(pool.one_at_a_time);
     // The number of the launch, from 1, that traps; 0: none.
-    static const char *const number = std::getenv("SIMT_TRAP");
-    static const long trapping = number ? std::atol(number) : 0;
+    static const long trapping = std::atol(environment("SIMT_TRAP"));
     static long launches = 0;
     if (lost) return device_state();
     lost = ++launches == trapping;

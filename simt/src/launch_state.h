@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -29,6 +30,12 @@ inline std::atomic<bool> lost{false};
 // What calls of a lost device return.
 inline cudaError_t device_state() {
     return lost ? note(cudaErrorLaunchFailure) : cudaSuccess;
+}
+
+// A variable of the environment; "0" if it is not set.
+inline const char *environment(const char *name) {
+    const char *const text = std::getenv(name);
+    return text ? text : "0";
 }
 
 struct Settings {

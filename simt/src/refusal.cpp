@@ -75,7 +75,7 @@ std::string Block::describe_lanes(const Lane &caller, Scope scope) const {
         if (scope == Scope::warp && w != caller.warp->index) continue;
         std::vector<Entry> own;
         for (unsigned l = 0; l < lanes_per_warp; l++) {
-            const Lane &lane = lane_[w * lanes_per_warp + l];
+            const Lane &lane = warp_[w].lane[l];
             if (!(lane.warp->existing & lane.bit)) break;
             const std::string text = describe_lane(caller, lane);
             Entry *same = nullptr;
@@ -123,29 +123,25 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
     unsigned at_barrier = 0, exited = 0, kinds = 0;
     for (unsigned w = 0; w < warps_; w++) {
         const Warp &warp = warp_[w];
-        const Lane &first = lane_[w * lanes_per_warp];
+        const Lane &first = *warp.lane;
         for (unsigned g = 0; g < warp.groups; g++) {
             const Group &a = warp.group[g];
             for (unsigned h = 0; h < g; h++) {
                 const Group &b = warp.group[h];
                 if (!(a.arrived & b.mask) || !(b.arrived & a.mask)) continue;
-                report(first,
-                       std::string("lanes wait for each other ") +
-                           (a.mask != b.mask ? "with different masks" : "at different collectives") +
-                           ": warp " + std::to_string(w) + ", " + lanes_text(b.arrived) + " and " +
-                           lanes_text(a.arrived),
-                       Scope::warp);
+                report(first, std::string("lanes wait for each other ") +
+                                  (a.mask != b.mask ? "with different masks" : "at different collectives") +
+                                  ": warp " + std::to_string(w) + ", " + lanes_text(b.arrived) + " and " +
+                                  lanes_text(a.arrived));
                 return;
             }
         }
         for (unsigned g = 0; g < warp.groups; g++) {
             const Group &group = warp.group[g];
             if (!(group.mask & warp.exited)) continue;
-            report(first,
-                   "a mask contains exited lanes: warp " + std::to_string(w) + ", " +
-                       lanes_text(group.arrived) + " at " + kind_text(group.kind) + " cannot wait for " +
-                       lanes_text(group.mask & warp.exited),
-                   Scope::warp);
+            report(first, "a mask contains exited lanes: warp " + std::to_string(w) + ", " +
+                              lanes_text(group.arrived) + " at " + kind_text(group.kind) +
+                              " cannot wait for " + lanes_text(group.mask & warp.exited));
             return;
         }
         for (unsigned l = 0; l < lanes_per_warp; l++)

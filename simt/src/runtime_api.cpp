@@ -13,10 +13,7 @@
 #include "simt.h"
 #include "simt/runtime_api.h"
 
-using simt::device_state;
-using simt::last_error;
-using simt::lost;
-using simt::note;
+using simt::device_state, simt::last_error, simt::lost, simt::note;
 
 // ---- errors
 
@@ -50,17 +47,25 @@ cudaError_t cudaPeekAtLastError(void) {
     return last_error;
 }
 
-// ---- the device
-
-cudaError_t cudaGetDeviceCount(int *count) {
-    if (!count) return note(cudaErrorInvalidValue);
-    *count = 1;
+// Writes the result of a call, which a null pointer makes fail.
+template <typename T>
+static cudaError_t give(T *to, T value) {
+    if (!to) return note(cudaErrorInvalidValue);
+    *to = value;
     return cudaSuccess;
 }
+
+// ---- the device
+
+static std::size_t bytes_of_pages(int which) {
+    return std::size_t(sysconf(which)) * std::size_t(sysconf(_SC_PAGESIZE));
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    return give(count, 1);
+}
 cudaError_t cudaGetDevice(int *device) {
-    if (!device) return note(cudaErrorInvalidValue);
-    *device = 0;
-    return cudaSuccess;
+    return give(device, 0);
 }
 cudaError_t cudaSetDevice(int device) {
     return note(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
@@ -72,7 +77,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     const int threads = simt_threads();
     cudaDeviceProp p = {};
     std::snprintf(p.name, sizeof p.name, "CPU (simt, %d thread%s)", threads, threads == 1 ? "" : "s");
-    p.totalGlobalMem = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    p.totalGlobalMem = bytes_of_pages(_SC_PHYS_PAGES);
     p.sharedMemPerBlock = 48 * 1024;
     p.sharedMemPerBlockOptin = 227 * 1024;
     p.warpSize = 32;
@@ -99,9 +104,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
                              : attribute == cudaDevAttrComputeCapabilityMajor ? &properties.major
                              : attribute == cudaDevAttrComputeCapabilityMinor ? &properties.minor
                                                                               : nullptr;
-    if (!found) return note(cudaErrorInvalidValue);
-    *value = *found;
-    return cudaSuccess;
+    return found ? give(value, *found) : note(cudaErrorInvalidValue);
 }
 
 // ---- streams and events: all work is complete when its call returns
@@ -197,8 +200,7 @@ static constexpr std::size_t large_request = std::size_t(64) << 20;
 
 // SIMT_MEMORY=MB: the memory of the device; 0: that of the machine. What the host pins is not part of it.
 static std::size_t device_memory() {
-    static const char *const megabytes = std::getenv("SIMT_MEMORY");
-    static const std::size_t bytes = megabytes ? std::size_t(std::atof(megabytes) * 1e6) : 0;
+    static const std::size_t bytes = std::size_t(std::atof(simt::environment("SIMT_MEMORY")) * 1e6);
     return bytes;
 }
 static std::atomic<std::size_t> taken{0}; // of device_memory()
@@ -211,8 +213,7 @@ static std::size_t free_memory() {
             if (std::sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
         std::fclose(file);
     }
-    return kilobytes ? kilobytes * 1024
-                     : std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    return kilobytes ? kilobytes * 1024 : bytes_of_pages(_SC_AVPHYS_PAGES);
 }
 
 static cudaError_t allocate(void **memory, std::size_t bytes) {
@@ -269,7 +270,7 @@ cudaError_t cudaFreeHost(void *memory) {
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     if (!free_bytes || !total_bytes) return note(cudaErrorInvalidValue);
     *free_bytes = free_memory();
-    *total_bytes = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    *total_bytes = bytes_of_pages(_SC_PHYS_PAGES);
     if (device_memory() > 0)
         *total_bytes = device_memory(), *free_bytes = taken < *total_bytes ? *total_bytes - taken : 0;
     return cudaSuccess;

@@ -31,6 +31,7 @@ __attribute__((noinline)) Switched Block::switch_lane(Lane &from, Lane &to) {
 Block::Block() {
     for (unsigned w = 0; w < max_warps; w++) {
         warp_[w].block = this;
+        warp_[w].lane = &lane_[w * lanes_per_warp];
         warp_[w].index = w;
     }
     for (unsigned t = 0; t < max_threads; t++) {
@@ -57,8 +58,7 @@ std::uint32_t Block::random(std::uint32_t bound) {
 
 void Block::set_up(Launch &launch) {
     launch_ = &launch;
-    const cudaLaunchConfig_t &config = launch.config;
-    const std::size_t bytes = config.dynamicSmemBytes;
+    const std::size_t bytes = launch.config.dynamicSmemBytes;
     if (bytes != dynamic_shared_bytes_) {
         dynamic_shared_.reset();
         dynamic_shared_bytes_ = 0;
@@ -67,18 +67,12 @@ void Block::set_up(Launch &launch) {
         dynamic_shared_.reset(memory);
         dynamic_shared_bytes_ = bytes;
     }
-    threads_ = config.blockDim.x * config.blockDim.y * config.blockDim.z;
+    const dim3 size = launch.config.blockDim;
+    threads_ = size.x * size.y * size.z;
     warps_ = (threads_ + lanes_per_warp - 1) / lanes_per_warp;
     stacks_.reserve(threads_, launch.settings.stack_bytes);
-    uint3 thread = {0, 0, 0};
-    for (unsigned t = 0; t < threads_; t++) {
-        lane_[t].thread = thread;
-        if (++thread.x < config.blockDim.x) continue;
-        thread.x = 0;
-        if (++thread.y < config.blockDim.y) continue;
-        thread.y = 0;
-        thread.z++;
-    }
+    for (unsigned t = 0; t < threads_; t++)
+        lane_[t].thread = {t % size.x, t / size.x % size.y, t / size.x / size.y};
 }
 
 void Block::start(std::uint64_t index) {
@@ -137,8 +131,8 @@ void Block::lane_main() {
     for (;;) {
         Lane *lane = &running();
         Block &block = *lane->warp->block;
-        bool no_memory =
-            false; // of this library or of the kernel; the catch block ends before the lane is left
+        // of this library or of the kernel; the catch block ends before the lane is left
+        bool no_memory = false;
         try {
             block.launch_->call(block.launch_->arguments);
         } catch (const std::bad_alloc &) {
@@ -182,7 +176,7 @@ Lane *Block::random_lane() {
     if (!ready_warps_) return nullptr;
     const unsigned w = nth_bit(ready_warps_, random(unsigned(__builtin_popcount(ready_warps_))));
     const unsigned ready = warp_[w].ready;
-    return &lane_[w * lanes_per_warp + nth_bit(ready, random(unsigned(__builtin_popcount(ready))))];
+    return &warp_[w].lane[nth_bit(ready, random(unsigned(__builtin_popcount(ready))))];
 }
 
 // Also called at the end of a lane, outside of its kernel.

@@ -62,15 +62,9 @@ Vector add_each(Vector *address, T Vector::*, const Vector &value, Place place) 
 
 // The atomic `name` of T and those of the other scopes; each returns `old_value`.
 #define SIMT_AT_ALL_SCOPES(T, name, parameters, old_value)                                                   \
-    inline T name parameters {                                                                               \
-        return old_value;                                                                                    \
-    }                                                                                                        \
-    inline T name##_block parameters {                                                                       \
-        return old_value;                                                                                    \
-    }                                                                                                        \
-    inline T name##_system parameters {                                                                      \
-        return old_value;                                                                                    \
-    }
+    SIMT_FUNCTION(T, name, parameters, old_value)                                                            \
+    SIMT_FUNCTION(T, name##_block, parameters, old_value)                                                    \
+    SIMT_FUNCTION(T, name##_system, parameters, old_value)
 #define SIMT_ATOMIC(name, T, changed)                                                                        \
     SIMT_AT_ALL_SCOPES(T, name, (T * address, T value, SIMT_HERE),                                           \
                        simt::update(address, place, [value](T old) -> T { return changed; }))

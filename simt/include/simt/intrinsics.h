@@ -10,18 +10,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 // for the names in the global namespace
 #include <math.h>
-
-// Functions of one x, and of x and y, whose result is an expression.
-#define SIMT_OF_ONE(Result, name, T, result)                                                                 \
-    inline Result name(T x) {                                                                                \
-        return result;                                                                                       \
-    }
-#define SIMT_OF_TWO(T, name, result)                                                                         \
-    inline T name(T x, T y) {                                                                                \
-        return result;                                                                                       \
-    }
 
 // ---- bits
 
@@ -92,33 +83,23 @@ SIMT_OF_TWO(float, __fadd_rn, x + y)
 SIMT_OF_TWO(float, __fsub_rn, x - y)
 SIMT_OF_TWO(float, __fmul_rn, x *y)
 SIMT_OF_TWO(float, __fdiv_rn, x / y)
-inline float __fmaf_rn(float x, float y, float z) {
-    return std::fma(x, y, z);
-}
+SIMT_OF_THREE(float, __fmaf_rn, std::fma(x, y, z))
 SIMT_OF_ONE(float, __frcp_rn, float, 1 / x)
 SIMT_OF_ONE(float, __fsqrt_rn, float, std::sqrt(x))
 SIMT_OF_TWO(double, __dadd_rn, x + y)
 SIMT_OF_TWO(double, __dsub_rn, x - y)
 SIMT_OF_TWO(double, __dmul_rn, x *y)
-inline double __fma_rn(double x, double y, double z) {
-    return std::fma(x, y, z);
-}
+SIMT_OF_THREE(double, __fma_rn, std::fma(x, y, z))
 SIMT_OF_TWO(float, __fdividef, x / y)
 SIMT_OF_TWO(float, fdividef, x / y)
-inline float __saturatef(float x) {
-    return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
-} // NaN gives 0
+SIMT_OF_ONE(float, __saturatef, float, x > 0 ? (x < 1 ? x : 1.0f) : 0.0f) // NaN gives 0
 SIMT_OF_ONE(float, rsqrtf, float, 1 / std::sqrt(x))
 SIMT_OF_ONE(double, rsqrt, double, 1 / std::sqrt(x))
 SIMT_OF_ONE(float, __frsqrt_rn, float, float(1 / std::sqrt(double(x))))
 SIMT_OF_TWO(double, __ddiv_rn, x / y)
 SIMT_OF_ONE(double, __dsqrt_rn, double, std::sqrt(x))
-inline float norm3df(float x, float y, float z) {
-    return float(std::sqrt(double(x) * x + double(y) * y + double(z) * z));
-}
-inline float rnorm3df(float x, float y, float z) {
-    return float(1 / std::sqrt(double(x) * x + double(y) * y + double(z) * z));
-}
+SIMT_OF_THREE(float, norm3df, float(std::sqrt(double(x) * x + double(y) * y + double(z) * z)))
+SIMT_OF_THREE(float, rnorm3df, float(1 / std::sqrt(double(x) * x + double(y) * y + double(z) * z)))
 SIMT_OF_ONE(float, normcdff, float, float(0.5 * std::erfc(-double(x) * 0.70710678118654752440)))
 inline void sincospif(float x, float *sine, float *cosine) {
     *sine = float(std::sin(double(x) * 3.14159265358979323846));
@@ -140,38 +121,34 @@ inline void sincospif(float x, float *sine, float *cosine) {
 // ---- conversions: rounded as the name says; values out of range saturate, NaN gives 0, as on a GPU
 
 namespace simt {
-inline int to_int(double x) {
-    if (!(x == x)) return 0;
-    return x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : int(x);
-}
-inline unsigned to_unsigned(double x) {
-    return !(x > 0) ? 0 : x >= 4294967295.0 ? 4294967295u : unsigned(x);
+template <typename T>
+T saturated(double x) {
+    using Limits = std::numeric_limits<T>;
+    if (x != x) return 0;
+    return x >= double(Limits::max()) ? Limits::max() : x <= double(Limits::min()) ? Limits::min() : T(x);
 }
 } // namespace simt
 
-#define SIMT_ROUNDED(Result, name, to)                                                                       \
-    SIMT_OF_ONE(Result, name##_rn, float, to(std::nearbyint(x)))                                             \
-    SIMT_OF_ONE(Result, name##_rz, float, to(std::trunc(x)))                                                 \
-    SIMT_OF_ONE(Result, name##_rd, float, to(std::floor(x)))                                                 \
-    SIMT_OF_ONE(Result, name##_ru, float, to(std::ceil(x)))
-SIMT_ROUNDED(int, __float2int, simt::to_int)
-SIMT_ROUNDED(unsigned, __float2uint, simt::to_unsigned)
+#define SIMT_ROUNDED(Result, name)                                                                           \
+    SIMT_OF_ONE(Result, name##_rn, float, simt::saturated<Result>(std::nearbyint(x)))                        \
+    SIMT_OF_ONE(Result, name##_rz, float, simt::saturated<Result>(std::trunc(x)))                            \
+    SIMT_OF_ONE(Result, name##_rd, float, simt::saturated<Result>(std::floor(x)))                            \
+    SIMT_OF_ONE(Result, name##_ru, float, simt::saturated<Result>(std::ceil(x)))
+SIMT_ROUNDED(int, __float2int)
+SIMT_ROUNDED(unsigned, __float2uint)
 #undef SIMT_ROUNDED
-SIMT_OF_ONE(int, __double2int_rn, double, simt::to_int(std::nearbyint(x)))
-SIMT_OF_ONE(int, __double2int_rz, double, simt::to_int(std::trunc(x)))
+SIMT_OF_ONE(int, __double2int_rn, double, simt::saturated<int>(std::nearbyint(x)))
+SIMT_OF_ONE(int, __double2int_rz, double, simt::saturated<int>(std::trunc(x)))
 SIMT_OF_ONE(float, __double2float_rn, double, float(x))
 inline long long __double2ll_rn(double x) {
-    if (!(x == x)) return LLONG_MIN; // as on a GPU, where only this conversion does not give 0
-    x = std::nearbyint(x);
-    return x >= 0x1p63 ? LLONG_MAX : x <= -0x1p63 ? LLONG_MIN : (long long)x;
+    if (x != x) return LLONG_MIN; // as on a GPU, where only this conversion does not give 0
+    return simt::saturated<long long>(std::nearbyint(x));
 }
 SIMT_OF_ONE(long long, __float2ll_rn, float, __double2ll_rn(double(x)))
 SIMT_OF_ONE(float, __ll2float_rn, long long, float(x))
 SIMT_OF_ONE(double, __ll2double_rn, long long, double(x))
 SIMT_OF_ONE(float, __int2float_rn, int, float(x))
 SIMT_OF_ONE(float, __uint2float_rn, unsigned, float(x))
-#undef SIMT_OF_TWO
-#undef SIMT_OF_ONE
 
 // ---- loads and stores with a cache hint
 

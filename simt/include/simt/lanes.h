@@ -20,6 +20,15 @@ struct Place {
 };
 #define SIMT_HERE simt::Place place = {__builtin_FILE(), __builtin_LINE()}
 
+// Functions whose result is an expression: of the parameters, of one x, of x and y, of x, y and z.
+#define SIMT_FUNCTION(Result, name, parameters, result)                                                      \
+    inline Result name parameters {                                                                          \
+        return result;                                                                                       \
+    }
+#define SIMT_OF_ONE(Result, name, T, result) SIMT_FUNCTION(Result, name, (T x), result)
+#define SIMT_OF_TWO(T, name, result) SIMT_FUNCTION(T, name, (T x, T y), result)
+#define SIMT_OF_THREE(T, name, result) SIMT_FUNCTION(T, name, (T x, T y, T z), result)
+
 // clang-format off
 #define SIMT_COLLECTIVES(X)                                                                                    \
     X(syncwarp)                                                                                              \

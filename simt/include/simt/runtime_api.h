@@ -166,26 +166,19 @@ typedef struct cudaLaunchConfig_st {
 #ifdef __cplusplus
 }
 
-template <typename T>
-cudaError_t cudaMalloc(T **memory, size_t bytes) {
-    return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
-}
-template <typename T>
-cudaError_t cudaMallocAsync(T **memory, size_t bytes, cudaStream_t stream) {
-    return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
-}
-template <typename T>
-cudaError_t cudaMallocManaged(T **memory, size_t bytes, unsigned flags = cudaMemAttachGlobal) {
-    return cudaMallocManaged(reinterpret_cast<void **>(memory), bytes, flags);
-}
-template <typename T>
-cudaError_t cudaMallocHost(T **memory, size_t bytes) {
-    return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
-}
-template <typename T>
-cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags) {
-    return cudaHostAlloc(reinterpret_cast<void **>(memory), bytes, flags);
-}
+// The allocations for a pointer to any type.
+#define SIMT_ALLOCATION(name, parameters, ...)                                                               \
+    template <typename T>                                                                                    \
+    cudaError_t name parameters {                                                                            \
+        return name(reinterpret_cast<void **>(memory), __VA_ARGS__);                                         \
+    }
+SIMT_ALLOCATION(cudaMalloc, (T * *memory, size_t bytes), bytes)
+SIMT_ALLOCATION(cudaMallocAsync, (T * *memory, size_t bytes, cudaStream_t stream), bytes, stream)
+SIMT_ALLOCATION(cudaMallocManaged, (T * *memory, size_t bytes, unsigned flags = cudaMemAttachGlobal), bytes,
+                flags)
+SIMT_ALLOCATION(cudaMallocHost, (T * *memory, size_t bytes), bytes)
+SIMT_ALLOCATION(cudaHostAlloc, (T * *memory, size_t bytes, unsigned flags), bytes, flags)
+#undef SIMT_ALLOCATION
 // For __constant__ and __device__ variables, which are plain globals here.
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t bytes, size_t offset = 0,
