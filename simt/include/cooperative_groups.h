@@ -138,6 +138,9 @@ namespace detail {
 // rank.
 class lane_group : public thread_group {
   public:
+    lane_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
+        : thread_group(mask, unsigned(__popc(mask & bits_below(lane()))), unsigned(__popc(mask))),
+          meta_rank_(meta_rank), meta_size_(meta_size) {}
     unsigned thread_rank() const { return rank_; }
     // The position of this group among those of its partition, and their number.
     unsigned meta_group_rank() const { return meta_rank_; }
@@ -159,11 +162,6 @@ class lane_group : public thread_group {
         return ranks_of(mask_, __match_all_sync(mask_, value, &predicate, place));
     }
 
-  protected:
-    lane_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
-        : thread_group(mask, unsigned(__popc(mask & bits_below(lane()))), unsigned(__popc(mask))),
-          meta_rank_(meta_rank), meta_size_(meta_size) {}
-
   private:
     unsigned meta_rank_, meta_size_;
 };
@@ -173,9 +171,7 @@ class lane_group : public thread_group {
 // Lanes that need not be neighbours.
 class coalesced_group : public detail::lane_group {
   public:
-    // For the functions below.
-    coalesced_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
-        : lane_group(mask, meta_rank, meta_size) {}
+    using lane_group::lane_group; // for the functions below
     unsigned size() const { return size_; }
     unsigned num_threads() const { return size_; }
     // reduce() by redux.sync of compute capability 8.0; the smallest tiles use shuffles.

@@ -9,15 +9,27 @@ SIMT_SMALL_CONVERSIONS(__half, __half2, half, half2)
 using half = __half;
 using half2 = __half2;
 
-SIMT_OF_ONE(__half, __double2half, double, __half(x))
-SIMT_OF_ONE(__half, __int2half_rn, int, __half(x))
+inline __half __double2half(double x) {
+    return __half(x);
+}
+inline __half __int2half_rn(int x) {
+    return __half(x);
+}
 inline __half2 __float2half2_rn(float x) {
     return {__half(x), __half(x)};
 }
 inline __half2 make_half2(__half x, __half y) {
     return {x, y};
 }
-SIMT_OF_ONE(unsigned short, __half_as_ushort, __half, x.bits)
-SIMT_OF_ONE(__half, __ushort_as_half, unsigned short, simt::from_bits<__half>(x))
-SIMT_OF_ONE(__half, hsqrt, __half, __half(std::sqrt(float(x))))
-SIMT_OF_ONE(__half, hexp, __half, __half(std::exp(float(x))))
+inline unsigned short __half_as_ushort(__half x) {
+    return x.bits;
+}
+inline __half __ushort_as_half(unsigned short bits) {
+    return simt::from_bits<__half>(bits);
+}
+inline __half hsqrt(__half x) {
+    return __half(std::sqrt(float(x)));
+}
+inline __half hexp(__half x) {
+    return __half(std::exp(float(x)));
+}

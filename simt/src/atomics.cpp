@@ -5,15 +5,10 @@
 namespace simt {
 
 void add(simt_counters &sum, const simt_counters &c) {
-    sum.shuffles += c.shuffles;
-    sum.votes += c.votes;
-    sum.matches += c.matches;
-    sum.reductions += c.reductions;
-    sum.warp_syncs += c.warp_syncs;
-    sum.barriers += c.barriers;
-    sum.atomic_requests += c.atomic_requests;
-    sum.atomic_instructions += c.atomic_instructions;
-    sum.atomic_bytes += c.atomic_bytes;
+    using C = simt_counters;
+    for (auto counter : {&C::shuffles, &C::votes, &C::matches, &C::reductions, &C::warp_syncs, &C::barriers,
+                         &C::atomic_requests, &C::atomic_instructions, &C::atomic_bytes})
+        sum.*counter += c.*counter;
 }
 
 void Instruction_count::leave(unsigned mask) {

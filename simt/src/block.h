@@ -217,10 +217,11 @@ class Block {
     unsigned atomics_in_a_row_ = 0;
     std::uint64_t random_ = 0; // 0: run in order
     bool refused_ = false;
-    struct {
+    struct Barrier {
         unsigned arrived, sum;
         bool whole; // all threads of the block have to come; else those that have not exited
     } barrier_[4] = {};
+    Barrier &barrier_of(Collective c) { return barrier_[unsigned(c) - unsigned(Collective::syncthreads)]; }
     simt_counters counters_ = {};
     uint3 block_ = {0, 0, 0}; // blockIdx
     Context os_thread_;

@@ -40,18 +40,12 @@ static void reduce(const Warp &warp, Kind kind, unsigned mask) {
 void Block::complete(Lane &lane, const Group &group) {
     const Warp &warp = *lane.warp;
     const unsigned mask = group.mask;
-    const auto set_results = [&](std::uint64_t result) {
-        for_each_lane(mask, [&](unsigned l) { warp.lane[l].result = result; });
-    };
-    unsigned ballot = 0;
-    switch (group.kind.collective) {
-    case Collective::syncwarp:
+    const Collective collective = group.kind.collective;
+    if (collective == Collective::syncwarp) {
         counters_.warp_syncs++;
-        break;
-    case Collective::shfl:
-    case Collective::shfl_up:
-    case Collective::shfl_down:
-    case Collective::shfl_xor: {
+        return;
+    }
+    if (collective <= Collective::shfl_xor) {
         const std::uint64_t width = warp.operand[lane.index] >> 32;
         bool widths_differ = false;
         for_each_lane(mask, [&](unsigned l) { widths_differ |= warp.operand[l] >> 32 != width; });
@@ -67,8 +61,7 @@ void Block::complete(Lane &lane, const Group &group) {
         // lanes that read one outside the mask, and those that they read
         unsigned readers = 0, absent = 0;
         for_each_lane(mask, [&](unsigned l) {
-            const unsigned from =
-                source(group.kind.collective, l, unsigned(warp.operand[l]), unsigned(width));
+            const unsigned from = source(collective, l, unsigned(warp.operand[l]), unsigned(width));
             warp.lane[l].result = warp.value[from];
             if (mask >> from & 1) return;
             readers |= 1u << l;
@@ -81,42 +74,33 @@ void Block::complete(Lane &lane, const Group &group) {
             abandon();
         }
         counters_.shuffles++;
-        break;
+        return;
     }
-    case Collective::all:
-    case Collective::any:
-    case Collective::ballot:
+    counters_.votes++;
+    if (collective <= Collective::ballot) {
+        unsigned ballot = 0;
         for_each_lane(mask, [&](unsigned l) { ballot |= unsigned(warp.value[l]) << l; });
-        set_results(group.kind.collective == Collective::ballot ? ballot
-                    : group.kind.collective == Collective::any  ? ballot != 0
-                                                                : ballot == mask);
-        counters_.votes++;
-        break;
-    case Collective::match_any:
-        for (unsigned rest = mask; rest;) {
-            const std::uint64_t value = warp.value[__builtin_ctz(rest)];
-            unsigned same = 0;
-            for_each_lane(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
-            for_each_lane(same, [&](unsigned l) { warp.lane[l].result = same; });
-            rest &= ~same;
-        }
-        counters_.votes++;
-        counters_.matches++;
-        break;
-    case Collective::match_all: {
-        bool same = true;
-        for_each_lane(mask, [&](unsigned l) { same &= warp.value[l] == warp.value[lane.index]; });
-        set_results(same ? mask : 0);
-        counters_.votes++;
-        counters_.matches++;
-        break;
+        const unsigned result = collective == Collective::ballot ? ballot
+                                : collective == Collective::any  ? ballot != 0
+                                                                 : ballot == mask;
+        for_each_lane(mask, [&](unsigned l) { warp.lane[l].result = result; });
+        return;
     }
-    default:
+    if (collective > Collective::match_all) {
         reduce(warp, group.kind, mask);
-        counters_.votes++;
         counters_.reductions++;
-        break;
+        return;
     }
+    // The lanes with the value of each.
+    for (unsigned rest = mask; rest;) {
+        const std::uint64_t value = warp.value[__builtin_ctz(rest)];
+        unsigned same = 0;
+        for_each_lane(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
+        const unsigned result = collective == Collective::match_any || same == mask ? same : 0;
+        for_each_lane(same, [&](unsigned l) { warp.lane[l].result = result; });
+        rest &= ~same;
+    }
+    counters_.matches++;
 }
 
 // Reports a mask that is wrong whatever the other lanes do.
@@ -131,14 +115,13 @@ void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
 
 bool Block::promises_kept(const Lane &lane, unsigned mask) {
     Lane *const lanes = lane.warp->lane;
-    const unsigned first = unsigned(__builtin_ctz(mask));
     bool kept = true;
     for_each_lane(mask, [&](unsigned l) {
         for (unsigned i = 0; i < lanes[l].promises; i++) {
             const Promise &mine = lanes[l].promise[i];
             if (!mine.text) continue;
             // Compared with the first lane's, for equal keys with those of all lanes below.
-            for_each_lane(mine.among_equal_keys ? mask & ((1u << l) - 1) : 1u << first, [&](unsigned other) {
+            for_each_lane(mine.among_equal_keys ? mask & ((1u << l) - 1) : mask & -mask, [&](unsigned other) {
                 for (unsigned j = 0; kept && j < lanes[other].promises; j++) {
                     const Promise &its = lanes[other].promise[j];
                     if (its.text != mine.text || its.key != mine.key || its.value == mine.value) continue;
@@ -199,9 +182,9 @@ void Block::end(Warp &warp, Group *group, unsigned one) {
 // Lanes at another kind of barrier keep waiting. report_stuck() finds them when no lane can run.
 SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
     Warp &warp = *lane.warp;
-    warp.kind[lane.index] = {collective, Type::none};
+    warp.kind[lane.index] = {collective};
     step(lane, place);
-    auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
+    Barrier &here = barrier_of(collective);
     here.sum += predicate;
     here.whole |= lane.call.file != nullptr;
     warp.at_barrier |= lane.bit;
@@ -211,7 +194,7 @@ SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predica
 }
 
 void Block::end_barrier(Collective collective) {
-    auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
+    Barrier &here = barrier_of(collective);
     const int result = collective == Collective::syncthreads_count ? int(here.sum)
                        : collective == Collective::syncthreads_and ? here.sum == here.arrived
                                                                    : here.sum != 0;
@@ -241,7 +224,7 @@ void Block::leave(Warp &warp) {
 // A group for each line of the kernel. Its mask grows with each lane that arrives.
 Lane &Block::coalesce(Lane &lane, Place place) {
     Warp &warp = *lane.warp;
-    const Kind kind = {Collective::coalesced_threads, Type::none};
+    const Kind kind = {Collective::coalesced_threads};
     warp.kind[lane.index] = kind;
     step(lane, place);
     Group *group = warp.group;
@@ -274,9 +257,8 @@ void Block::release_coalescing(Warp &warp) {
         counters_.votes++;
         if (launch_->settings.counting) warp.instructions.meet(group.mask);
     }
-    const unsigned released = warp.coalescing;
+    set_ready(warp, warp.coalescing);
     warp.coalescing = 0;
-    set_ready(warp, released);
 }
 
 // ---- called by kernels

@@ -196,7 +196,7 @@ static constexpr std::size_t alignment = 256;
 static constexpr int fill_byte = 0xff;
 // Linux overcommits memory and kills the process that uses too much. So larger requests than this are
 // compared with the free memory.
-static constexpr std::size_t large_request = std::size_t(64) << 20;
+static constexpr std::size_t large_request = 64 << 20;
 
 // SIMT_MEMORY=MB: the memory of the device; 0: that of the machine. What the host pins is not part of it.
 static std::size_t device_memory() {

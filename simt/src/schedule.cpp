@@ -167,16 +167,14 @@ void Block::lane_main() {
     }
 }
 
-static unsigned nth_bit(unsigned mask, unsigned n) {
-    while (n--) mask &= mask - 1;
-    return unsigned(__builtin_ctz(mask));
-}
-
 Lane *Block::random_lane() {
     if (!ready_warps_) return nullptr;
-    const unsigned w = nth_bit(ready_warps_, random(unsigned(__builtin_popcount(ready_warps_))));
-    const unsigned ready = warp_[w].ready;
-    return &warp_[w].lane[nth_bit(ready, random(unsigned(__builtin_popcount(ready))))];
+    const auto random_bit = [this](unsigned mask) {
+        for (unsigned n = random(unsigned(__builtin_popcount(mask))); n > 0; n--) mask &= mask - 1;
+        return unsigned(__builtin_ctz(mask));
+    };
+    const unsigned w = random_bit(ready_warps_);
+    return &warp_[w].lane[random_bit(warp_[w].ready)];
 }
 
 // Also called at the end of a lane, outside of its kernel.

@@ -57,9 +57,7 @@ T reduce(const Group &group, const T &value, Op op, SIMT_HERE) {
     using Known = detail::Redux<Op>;
     if constexpr (Known::exists && Group::prefers_redux) {
         // PTX has one form of and, or, xor for both signs.
-        constexpr bool bitwise = Known::kind == simt::Collective::reduce_and ||
-                                 Known::kind == simt::Collective::reduce_or ||
-                                 Known::kind == simt::Collective::reduce_xor;
+        constexpr bool bitwise = Known::kind >= simt::Collective::reduce_and;
         using Word = std::conditional_t<std::is_signed<T>::value && !bitwise, int, unsigned>;
         return T(simt::compare(Known::kind, group.lanes(), Word(value), place));
     } else {

@@ -70,12 +70,14 @@ To bit_cast(From from) {
 }
 } // namespace simt
 
-SIMT_OF_ONE(unsigned, __float_as_uint, float, simt::bit_cast<unsigned>(x))
-SIMT_OF_ONE(int, __float_as_int, float, simt::bit_cast<int>(x))
-SIMT_OF_ONE(float, __uint_as_float, unsigned, simt::bit_cast<float>(x))
-SIMT_OF_ONE(float, __int_as_float, int, simt::bit_cast<float>(x))
-SIMT_OF_ONE(long long, __double_as_longlong, double, simt::bit_cast<long long>(x))
-SIMT_OF_ONE(double, __longlong_as_double, long long, simt::bit_cast<double>(x))
+#define SIMT_SAME_BITS(To, name, From) SIMT_OF_ONE(To, name, From, simt::bit_cast<To>(x))
+SIMT_SAME_BITS(unsigned, __float_as_uint, float)
+SIMT_SAME_BITS(int, __float_as_int, float)
+SIMT_SAME_BITS(float, __uint_as_float, unsigned)
+SIMT_SAME_BITS(float, __int_as_float, int)
+SIMT_SAME_BITS(long long, __double_as_longlong, double)
+SIMT_SAME_BITS(double, __longlong_as_double, long long)
+#undef SIMT_SAME_BITS
 
 // ---- arithmetic
 

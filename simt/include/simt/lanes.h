@@ -57,7 +57,7 @@ constexpr Type type_of() {
 // The intrinsic and its overload.
 struct Kind {
     Collective collective;
-    Type type;
+    Type type = Type::none;
     friend bool operator==(Kind a, Kind b) { return a.collective == b.collective && a.type == b.type; }
     friend bool operator!=(Kind a, Kind b) { return !(a == b); }
 };
@@ -224,7 +224,7 @@ SIMT_BARRIER(syncthreads_and)
 SIMT_BARRIER(syncthreads_or)
 #undef SIMT_BARRIER
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
-    simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
+    simt::meet({simt::Collective::syncwarp}, mask, 0, 0, place);
 }
 // Returns the caller's bit alone: CUDA guarantees no more.
 unsigned __activemask();
@@ -262,8 +262,7 @@ SIMT_EACH(double)
 
 #define SIMT_VOTE(Result, name)                                                                              \
     inline Result __##name##_sync(unsigned mask, int predicate, SIMT_HERE) {                                 \
-        return Result(                                                                                       \
-            simt::meet({simt::Collective::name, simt::Type::none}, mask, predicate != 0, 0, place));         \
+        return Result(simt::meet({simt::Collective::name}, mask, predicate != 0, 0, place));                 \
     }
 SIMT_VOTE(int, all)
 SIMT_VOTE(int, any)

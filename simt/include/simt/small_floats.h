@@ -44,25 +44,54 @@ inline float round_to_odd(double x) {
 } // namespace simt
 
 #define SIMT_SMALL_ARITHMETIC(T, T2, op, name)                                                               \
-    SIMT_OF_TWO(T, operator op, T(float(x) op float(y)))                                                     \
-    SIMT_OF_TWO(T, __h##name, x op y)                                                                        \
-    SIMT_OF_TWO(T2, operator op, (T2{x.x op y.x, x.y op y.y}))                                               \
+    inline T operator op(T x, T y) {                                                                         \
+        return T(float(x) op float(y));                                                                      \
+    }                                                                                                        \
+    inline T __h##name(T x, T y) {                                                                           \
+        return x op y;                                                                                       \
+    }                                                                                                        \
+    inline T2 operator op(T2 a, T2 b) {                                                                      \
+        return {a.x op b.x, a.y op b.y};                                                                     \
+    }                                                                                                        \
     inline T &operator op##=(T &a, T b) {                                                                    \
         return a = a op b;                                                                                   \
     }
-#define SIMT_SMALL_COMPARISON(T, op) SIMT_FUNCTION(bool, operator op, (T x, T y), float(x) op float(y))
+#define SIMT_SMALL_COMPARISON(T, op)                                                                         \
+    inline bool operator op(T a, T b) {                                                                      \
+        return float(a) op float(b);                                                                         \
+    }
 // Conversions, whose names hold the type's: half or bfloat16, and the pair's.
 #define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
-    SIMT_OF_ONE(T, __float2##name##_rn, float, T(x))                                                         \
-    SIMT_OF_ONE(T, __float2##name, float, T(x))                                                              \
-    SIMT_OF_ONE(float, __##name##2float, T, float(x))                                                        \
-    SIMT_OF_ONE(T, __low2##name, T2, x.x)                                                                    \
-    SIMT_OF_ONE(T, __high2##name, T2, x.y)                                                                   \
-    SIMT_FUNCTION(T2, __floats2##name2##_rn, (float x, float y), (T2{T(x), T(y)}))                           \
-    SIMT_OF_ONE(T2, __float22##name2##_rn, float2, (T2{T(x.x), T(x.y)}))                                     \
-    SIMT_OF_ONE(T2, __##name##2##name2, T, (T2{x, x}))                                                       \
-    SIMT_FUNCTION(T2, __halves2##name2, (T x, T y), (T2{x, y}))                                              \
-    SIMT_OF_ONE(float2, __##name2##2float2, T2, (float2{float(x.x), float(x.y)}))
+    inline T __float2##name##_rn(float x) {                                                                  \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline T __float2##name(float x) {                                                                       \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline float __##name##2float(T x) {                                                                     \
+        return float(x);                                                                                     \
+    }                                                                                                        \
+    inline T __low2##name(T2 x) {                                                                            \
+        return x.x;                                                                                          \
+    }                                                                                                        \
+    inline T __high2##name(T2 x) {                                                                           \
+        return x.y;                                                                                          \
+    }                                                                                                        \
+    inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
+        return {T(x), T(y)};                                                                                 \
+    }                                                                                                        \
+    inline T2 __float22##name2##_rn(float2 x) {                                                              \
+        return {T(x.x), T(x.y)};                                                                             \
+    }                                                                                                        \
+    inline T2 __##name##2##name2(T x) {                                                                      \
+        return {x, x};                                                                                       \
+    }                                                                                                        \
+    inline T2 __halves2##name2(T x, T y) {                                                                   \
+        return {x, y};                                                                                       \
+    }                                                                                                        \
+    inline float2 __##name2##2float2(T2 x) {                                                                 \
+        return {float(x.x), float(x.y)};                                                                     \
+    }
 // Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
     struct T {                                                                                               \
@@ -86,19 +115,43 @@ inline float round_to_odd(double x) {
     SIMT_SMALL_COMPARISON(T, >)                                                                              \
     SIMT_SMALL_COMPARISON(T, <=)                                                                             \
     SIMT_SMALL_COMPARISON(T, >=)                                                                             \
-    SIMT_OF_ONE(T, operator-, T, T(-float(x)))                                                               \
-    SIMT_OF_TWO(T, __hmin, T(std::fmin(float(x), float(y))))                                                 \
-    SIMT_OF_TWO(T, __hmax, T(std::fmax(float(x), float(y))))                                                 \
-    SIMT_OF_ONE(T, __habs, T, T(std::fabs(float(x))))                                                        \
-    SIMT_OF_ONE(bool, __hisnan, T, float(x) != float(x))                                                     \
+    inline T operator-(T x) {                                                                                \
+        return T(-float(x));                                                                                 \
+    }                                                                                                        \
+    inline T __hmin(T x, T y) {                                                                              \
+        return T(std::fmin(float(x), float(y)));                                                             \
+    }                                                                                                        \
+    inline T __hmax(T x, T y) {                                                                              \
+        return T(std::fmax(float(x), float(y)));                                                             \
+    }                                                                                                        \
+    inline T __habs(T x) {                                                                                   \
+        return T(std::fabs(float(x)));                                                                       \
+    }                                                                                                        \
+    inline bool __hisnan(T x) {                                                                              \
+        return float(x) != float(x);                                                                         \
+    }                                                                                                        \
     /* exact in double but for sums of far apart sizes */                                                    \
-    SIMT_OF_THREE(T, __hfma, T(double(float(x)) * float(y) + float(z)))                                      \
-    SIMT_OF_TWO(T2, __hadd2, x + y)                                                                          \
-    SIMT_OF_TWO(T2, __hsub2, x - y)                                                                          \
-    SIMT_OF_TWO(T2, __hmul2, x *y)                                                                           \
-    SIMT_OF_THREE(T2, __hfma2, (T2{__hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y)}))                           \
-    SIMT_OF_ONE(float, __low2float, T2, float(x.x))                                                          \
-    SIMT_OF_ONE(float, __high2float, T2, float(x.y))                                                         \
+    inline T __hfma(T a, T b, T c) {                                                                         \
+        return T(double(float(a)) * float(b) + float(c));                                                    \
+    }                                                                                                        \
+    inline T2 __hadd2(T2 x, T2 y) {                                                                          \
+        return x + y;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hsub2(T2 x, T2 y) {                                                                          \
+        return x - y;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hmul2(T2 x, T2 y) {                                                                          \
+        return x * y;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hfma2(T2 a, T2 b, T2 c) {                                                                    \
+        return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                                               \
+    }                                                                                                        \
+    inline float __low2float(T2 x) {                                                                         \
+        return float(x.x);                                                                                   \
+    }                                                                                                        \
+    inline float __high2float(T2 x) {                                                                        \
+        return float(x.y);                                                                                   \
+    }                                                                                                        \
     SIMT_SHUFFLES(T)                                                                                         \
     SIMT_SHUFFLES(T2)                                                                                        \
     inline T atomicAdd(T *address, T value, SIMT_HERE) {                                                     \
