@@ -3,6 +3,7 @@
 // index) into the tile's list (bin_sort.cuh). Where a bucket had no room, all splats are written a second time, to the
 // lists, whose places are then known, and sorted there. Reads splats, writes the lists of a view and what it says of
 // them: numbers of entries, and how the blend divides its work. docs/developers/design.md, conventions beyond math.md.
+// At the end gs_forward, which repeats its stages until the lists fit.
 #include "bin_sort.cuh"
 #include "launch.cuh"
 #include "rows.h"
@@ -825,4 +826,16 @@ gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t
     view->ranges.pixels_per_thread = pixels;
     view->ranges.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
     return GS_OK;
+}
+
+gs_status gs_forward(gs_view *view, gs_context *context) {
+    gs_status status;
+    do {
+        GS_TRY(libgs_hold(__func__, view, context));
+        GS_TRY(gs_project(view, context));
+        GS_TRY(gs_bin(view, context));
+        GS_TRY(gs_render(view, context));
+        status = gs_settle(view, context);
+    } while (status == GS_ISECTS_DO_NOT_FIT); // there is room now
+    return status;
 }

@@ -10,13 +10,6 @@ using namespace gs;
 
 namespace {
 
-// Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through its list; on
-// long lists its latency is the time of the blend. Tiles with such lists have one pixel per thread: two splats at once,
-// without branches, so that only what depends on the transmittance waits. Other tiles have four pixels per thread, and skip
-// rows of the patch that the splat does not reach, or that are done.
-template <int Pixels>
-constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
-
 // Whether a splat of that exponent counts at a pixel and leaves enough light behind it. Where it counts and does not,
 // the pixel is done: *least becomes INFINITY.
 GS_DEVICE bool goes_on(float exponent, float behind, float *least) {
@@ -49,13 +42,18 @@ struct forward_form {
     static constexpr int blocks_of_long_tile = tile_threads<1> / threads;
 };
 
+// A pixel's transmittance is one chain of dependent operations through its list; on long lists its latency is the time of
+// the blend. Tiles with such lists have one pixel per thread: two splats at once, without branches, so that only what
+// depends on the transmittance waits. Other tiles have four pixels per thread, and skip rows of the patch that the splat
+// does not reach, or that are done.
+//
 // Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
 // median_depth, unless NULL. Pixels do not change bits.
 template <int Pixels, int Channels, bool Depth>
 GS_DEVICE void blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp,
                            int width, int height, const channel_values<Channels> &background, gs_image image,
                            const color_rows &rows, depth_form form, blend_batch<Channels> &batch) {
-    constexpr int N = splats_at_once<Pixels>;
+    constexpr int N = Pixels == 1 ? 2 : 1;              // splats at once
     constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
     const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(ranges, tile, warp, width, height);
     if (has_views) image = image_of_view(image, view_of_tile(ranges, tile), int64_t(width) * height);

@@ -3,8 +3,6 @@
 // dropout. Reads and writes the arrays of gs_gaussians and of Adam's moments. Nothing depends on the order of threads.
 // docs/developers/math.md, sections 6 and 9.
 #include "density.cuh"
-#include "distwar_gs.h"
-#include <math.h>
 
 using namespace gs;
 

@@ -5,13 +5,10 @@
 
 #include "arrays.h"
 #include "covariance.cuh"
-#include "distwar_gs.h"
 #include "context.h"
-#include "gpu/block_layout.h"
 #include "gpu/scan_sort.h"
 #include "launch.cuh"
 #include "random.h"
-#include <float.h>
 
 namespace gs {
 

@@ -5,8 +5,6 @@
 //
 // Kernels of gs_loss and gs_ssim have one block per tile and plane: the first computes the value and, at each pixel, the
 // derivatives of SSIM by the window's three sums; the last gathers these under the window. All sums have a fixed order.
-#include "distwar_gs.h"
-#include "launch.cuh"
 #include "rows.h"
 #include "splat.cuh"
 #include "ssim.cuh"
@@ -22,11 +20,10 @@ enum { THREADS = TILE * STEP, VALUE_THREADS = 1024, ROW_THREADS = 1024 };
 
 // Least blocks of the first kernel on a multiprocessor. The compiler's own choice of registers allows 4; 5 are faster,
 // and there a mask's weights would be spilled. Before compute capability 8.0 a multiprocessor has threads for only 4.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <bool masked>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int forward_blocks = 4;
 #else
-template <bool masked>
 constexpr int forward_blocks = masked ? 4 : 5;
 #endif
 
@@ -223,10 +220,9 @@ gs_status launch_loss(const loss_images<Target> &all, const loss_terms &terms, v
     GS_CUDA(launch_in_turn(stream, grid, block, loss_forward<masked, Target>, all, terms, maps, of_block));
     GS_CUDA(launch_in_turn(stream, all.count, VALUE_THREADS, loss_value<masked, Target>, all, terms, of_block,
                            blocks, counted));
-    if (maps)
-        GS_CUDA(
-            launch_in_turn(stream, grid, block, loss_backward<masked, Target>, all, terms, maps, counted));
-    return GS_OK;
+    if (!maps) return GS_OK;
+    return GS_STATUS(
+        launch_in_turn(stream, grid, block, loss_backward<masked, Target>, all, terms, maps, counted));
 }
 
 enum { MASK_THREADS = 256, MASK_BLOCKS = 256 };
@@ -345,10 +341,9 @@ gs_status queue_depth_loss(const gs_loss_image &of, depth_sums *sums, gs_stream 
     depth_sums *const of_block = sums + 1;
     GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, in, pixels, of_block));
     GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), sums, of.depth_result));
-    if (of.depth_gradient)
-        GS_CUDA(
-            launch_for(stream, pixels, THREADS, depth_loss_gradient, in, pixels, sums, of.depth_gradient));
-    return GS_OK;
+    if (!of.depth_gradient) return GS_OK;
+    return GS_STATUS(
+        launch_for(stream, pixels, THREADS, depth_loss_gradient, in, pixels, sums, of.depth_gradient));
 }
 
 // ---- exposure: corrected = exp(log_gain) color ----
@@ -564,14 +559,14 @@ gs_status libgs_loss_rows(const gs_loss_image *of, gs_rows rows, double *gain_ro
 
 gs_status gs_ssim(const gs_ssim_pair *pair, double *result, float *gradient, gs_context *context) {
     GS_REQUIRE(pair, "pair must be given");
-    GS_TRY(check_size(__func__, pair->width, pair->height));
+    const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
+    GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(pair->planes >= 1 && pair->planes <= GS_SSIM_MAX_PLANES, "planes must be in 1..65535");
-    const dim3 grid = grid_of(pair->width, pair->height, pair->planes);
+    const dim3 grid = grid_of(width, height, pair->planes);
     GS_REQUIRE(uint64_t(grid.x) * grid.y * grid.z < INT32_MAX, "the images are too large");
-    GS_REQUIRE(!pair->valid || (pair->width >= GS_SSIM_WINDOW && pair->height >= GS_SSIM_WINDOW),
+    GS_REQUIRE(!pair->valid || (width >= GS_SSIM_WINDOW && height >= GS_SSIM_WINDOW),
                "width and height must be at least 11 if only windows inside the image count");
     GS_REQUIRE(pair->first && pair->second && result, "first, second and result must be given");
-    const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
     void *workspace;
     GS_TRY(libgs_memory(__func__, context, CONTEXT_SCRATCH, loss_bytes(width, height, pair->planes),
                         &workspace));

@@ -2,7 +2,6 @@
 // Photographs before they are trained on: pictures, masks and depth maps at a fraction of their size, and cut-out
 // objects on another background. Reads and writes pixels alone. One thread per value of the result.
 #include "context.h"
-#include "distwar_gs.h"
 #include "launch.cuh"
 #include <algorithm>
 

@@ -463,9 +463,14 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                        : view_count(view) == 1 ? queue_backward<ONE_VIEW, gs_gaussians>
                                                : queue_backward<SEVERAL_VIEWS, gs_gaussians>;
     GS_TRY(queue(view, in, *gradient, out, sums.rows, stream));
-    return gradient->camera
-               ? launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera)
-               : GS_OK;
+    if (!gradient->camera) return GS_OK;
+    return launch_camera_sums(stream, *camera_of(view, 0), in.count, sums, gradient->camera);
+}
+
+gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
+                      gs_context *context) {
+    GS_TRY(gs_render_backward(view, gradient, policy, context));
+    return gs_project_backward(view, gradient, context);
 }
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,

@@ -3,7 +3,6 @@
 // `centre w + direction`, which projects to the same pixels and also holds at infinity, w = 0.
 #include "camera.cuh"
 #include "context.h"
-#include "distwar_gs.h"
 #include "launch.cuh"
 
 namespace {
