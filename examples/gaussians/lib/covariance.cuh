@@ -290,18 +290,15 @@ GS_DEVICE void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1,
 
 // Half the side, in pixels, of the square around a splat: see gs_radii.
 __device__ inline int32_t splat_radius(const gs_splat &splat, int width, int height) {
-    int32_t radius = 0;
-    if (splat.depth > 0) {
-        const float l0 = splat.conic_sqrt[0] / conic_sqrt_scale, l2 = splat.conic_sqrt[2] / conic_sqrt_scale;
-        const float slope = splat.conic_sqrt[1] / splat.conic_sqrt[0]; // the covariance's -b / c
-        const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
-        const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
-        const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
-        if (splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) && splat.mean[1] + half > 0 &&
-            splat.mean[1] - half < float(height))
-            radius = int32_t(half);
-    }
-    return radius;
+    if (!(splat.depth > 0)) return 0;
+    const float l0 = splat.conic_sqrt[0] / conic_sqrt_scale, l2 = splat.conic_sqrt[2] / conic_sqrt_scale;
+    const float slope = splat.conic_sqrt[1] / splat.conic_sqrt[0]; // the covariance's -b / c
+    const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
+    const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
+    const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
+    const bool is_seen = splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) &&
+                         splat.mean[1] + half > 0 && splat.mean[1] - half < float(height);
+    return is_seen ? int32_t(half) : 0;
 }
 
 } // namespace gs
