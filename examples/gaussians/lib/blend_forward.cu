@@ -252,7 +252,7 @@ gs_status gs_render(const gs_view *view, gs_context *context) {
                      : launch_render<channels, false>(*view, first, used, stream);
     }));
     if (!view->ranges.device_isects && !view->image.alpha) return GS_OK;
-    const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
+    const int64_t pixels = view_count(view) * int64_t(plane_of(*view));
     return GS_STATUS(launch(stream, std::min(blocks_for(pixels, finish_block), most_finish_blocks),
                             finish_block, finish_kernel, view->ranges.device_isects, view->ranges.isects,
                             pixels, channels_of(&view->gaussians), view->image));
