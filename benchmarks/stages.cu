@@ -163,7 +163,7 @@ struct bench {
         splat_grad = device_array<float>(size_t(host.count) * GS_SPLAT_GRAD_STRIDE);
         size_t values = 0;
         for (const gs_camera &camera : cameras)
-            values = std::max(values, GS_CHANNELS * size_t(camera.width) * size_t(camera.height));
+            values = std::max(values, GS_CHANNELS * camera_pixels(&camera));
         target = device_array<uint8_t>(values);
         device_clear(target, values);
         loss = device_array<double>(3);
@@ -182,7 +182,8 @@ struct bench {
 
     void forward(size_t v) {
         const float black[GS_CHANNELS] = {};
-        do frame_queue_views(&frames[v], &gaussians, gaussians.sh_degree, &cameras[v], 1, black);
+        frame_project(&frames[v], &gaussians, gaussians.sh_degree, &cameras[v], 1);
+        do frame_draw(&frames[v], 0, 1, black);
         while (!frame_settle(&frames[v])); // the first pass only counts
     }
     void backward(size_t v) {

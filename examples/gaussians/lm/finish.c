@@ -143,7 +143,7 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     settings.policy = (distwar_policy){lm_strategies[o->reduce].strategy, (int)o->threshold};
     settings.seed = (uint64_t)o->seed;
     memcpy(settings.background, f->notes.background, sizeof settings.background);
-    if (!view_split_open(&f->split, data, o->data, false, why)) return false;
+    if (!view_split_open(&f->split, data, o->data, why)) return false;
     f->gaussians = device_gaussians_from(host);
     f->steps = calloc((size_t)settings.steps, sizeof *f->steps);
     if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings.steps);

@@ -65,12 +65,9 @@ static void list_parts(training_state *state, part parts[PARTS]) {
         const bool shared = i >= SCENES, missing = i == SCENES + SETS - 1 && state->average.samples == 0;
         const gs_gaussians *const of = shared ? sets[i - SCENES] : scene_of(state, i);
         const gs_arrays arrays = gs_arrays_of(of), shape = gs_arrays_of(&state->gaussians);
+        const uint64_t rows = missing ? 0 : shared ? all : (uint64_t)of->count;
         for (int a = 0; a < GS_ARRAYS; a++)
-            *parts++ = (part){arrays.of[a],
-                              missing  ? 0
-                              : shared ? all
-                                       : (uint64_t)of->count,
-                              (uint64_t)shape.width[a] * sizeof(float), shared};
+            *parts++ = (part){arrays.of[a], rows, (uint64_t)shape.width[a] * sizeof(float), shared};
     }
     *parts = (part){state->density, all, training_state_density_bytes(1), true};
 }
@@ -120,15 +117,11 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const image *const picture = views[i].picture;
         const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-        const struct {
-            const void *memory;
-            size_t bytes;
-        } all[] = {{&views[i].camera, sizeof views[i].camera},
-                   {picture->pixels, pixels * (size_t)picture->channels},
-                   {views[i].mask_on_host, pixels},
-                   {views[i].depth_on_host, pixels * sizeof(float)}};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            if (all[k].memory) sum = crc32_z(sum, all[k].memory, all[k].bytes);
+        const void *const camera = &views[i].camera, *const depth = views[i].depth_on_host;
+        sum = crc32_z(sum, camera, sizeof views[i].camera);
+        if (picture->pixels) sum = crc32_z(sum, picture->pixels, pixels * (size_t)picture->channels);
+        if (views[i].mask_on_host) sum = crc32_z(sum, views[i].mask_on_host, pixels);
+        if (depth) sum = crc32_z(sum, depth, pixels * sizeof(float));
     }
     return (uint32_t)sum;
 }
@@ -240,14 +233,9 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
     const bool writes = ranks_own(state->group) == 0;
     output_file file = {0};
     bool done = !writes || output_file_open(&file, path, why);
-    if (done) {
-        if (writes) output_file_remove_stale(&file); // what killed programs have left
-        done = put_all(file.stream, key, state, why);
-        if (writes && done)
-            done = output_file_commit(&file, why);
-        else if (writes)
-            output_file_discard(&file);
-    }
+    if (done && writes) output_file_remove_stale(&file); // what killed programs have left
+    done = done && put_all(file.stream, key, state, why) && (!writes || output_file_commit(&file, why));
+    output_file_discard(&file);
     return told(state->group, done && ranks_barrier(state->group, NULL), why);
 }
 

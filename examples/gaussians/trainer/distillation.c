@@ -57,9 +57,9 @@ static size_t draw_neighbour(const trainer *t, size_t index, random_stream *rand
         least = INFINITY;
         for (size_t i = 0; i < t->source.count; i++) {
             const gs_camera *const other = &t->source.views[i].camera;
-            double d =
-                pow(camera_separation(own, other) / t->settings->density.extent, 2); // and of directions
-            for (int c = 6; c < 9; c++) d += pow(other->rotation[c] - own->rotation[c], 2);
+            double d = pow(camera_separation(own, other) / t->settings->density.extent, 2);
+            for (int c = 6; c < 9; c++) // of directions
+                d += pow(other->rotation[c] - own->rotation[c], 2);
             const bool is_next = i != index && (d > from || (d == from && i > last));
             if (is_next && d < least) least = d, found = i;
         }
@@ -72,8 +72,8 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
     double from[3], to[3], center[3], r[9];
     for (int i = 0; i < 9; i++)
         r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
-    for (int row = 0; row < 2;
-         row++) { // made orthonormal (Gram and Schmidt), unless rows are nearly parallel
+    // Made orthonormal (Gram and Schmidt), unless rows are nearly parallel.
+    for (int row = 0; row < 2; row++) {
         double *const at = r + 3 * row;
         const double along = row > 0 ? dot(at, r) : 0;
         for (int i = 0; i < 3; i++) at[i] -= along * r[i];
@@ -116,10 +116,12 @@ void distillation_render(trainer *t, step_views *of) {
     for (int32_t v = 0; v < of->count; v++)
         if (of->taught[v]) at[count] = v, cameras[count++] = of->camera[v];
     if (count == 0) return;
-    for (int32_t k = 0; k < teachers; k++) do {
-            frame_queue_views(&t->teacher_frame[k], &teacher[k], teacher[k].sh_degree, cameras, count,
-                              of->background);
-        } while (!frame_settle(&t->teacher_frame[k]));
+    for (int32_t k = 0; k < teachers; k++) {
+        frame *const f = &t->teacher_frame[k];
+        frame_project(f, &teacher[k], teacher[k].sh_degree, cameras, count);
+        do frame_draw(f, 0, count, of->background);
+        while (!frame_settle(f));
+    }
     gs_shrinking whole = {cameras[0].width, cameras[0].height, 1, GS_SHRINK_PLANES, .count = teachers};
     const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
     uint8_t *const pixels = device_buffer_reserve(&t->teacher_pixels, (size_t)count * bytes);
@@ -185,9 +187,7 @@ bool distillation_next(trainer *t) {
         if (!training_state_copy(state, &state->distillation.teacher[place->scene++])) return false;
     }
     // The next one begins from the start.
-    gs_gaussians start = device_gaussians_from(&state->distillation.start);
-    training_state_restart(state, &start);
-    device_gaussians_close(&start);
+    training_state_restart(state, &state->distillation.start);
     place->began = place->views;
     place->at = 0, place->before = -1, place->progress = 0;
     t->pace = (pace){.budget = t->pace.budget, .last = t->pace.last, .between = t->pace.between};

@@ -211,13 +211,10 @@ static bool open_all(distwar_trainer *t, const distwar_train_data *data, const c
 distwar_trainer *distwar_trainer_open(const distwar_train_data *data, const char *const *settings) {
     distwar_trainer *const t = calloc(1, sizeof *t);
     if (t) t->group = ranks_alone_open();
-    if (!t || !t->group || !data) {
+    if (!t || !t->group || !data)
         fail(&last, "%s", data ? "no memory for a trainer" : "data must be given");
-        if (t) ranks_alone_close(t->group);
-        free(t);
-        return NULL;
-    }
-    if (open_all(t, data, settings)) return t;
+    else if (open_all(t, data, settings))
+        return t;
     distwar_trainer_close(t);
     return NULL;
 }
@@ -242,12 +239,11 @@ void distwar_trainer_close(distwar_trainer *t) {
 
 bool distwar_trainer_step(distwar_trainer *t) {
     GUARD(t);
-    return trainer_is_over(t->trainer) || trainer_step(t->trainer) ||
-           fail(&last, "%s", ranks_error(t->group));
+    return t->trainer->over || trainer_step(t->trainer) || fail(&last, "%s", ranks_error(t->group));
 }
 
 bool distwar_trainer_is_over(const distwar_trainer *t) {
-    return !t || t->failed || trainer_is_over(t->trainer);
+    return !t || t->failed || t->trainer->over;
 }
 
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {

@@ -165,12 +165,6 @@ void frame_draw(frame *f, int32_t first, int32_t count, const float background[G
     stage_clock_mark(f->clock, STAGE_RENDER);
 }
 
-void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
-                       int32_t count, const float background[GS_CHANNELS]) {
-    frame_project(f, gaussians, sh_degree_used, cameras, count);
-    frame_draw(f, 0, count, background);
-}
-
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]) {
     set_all(f, gaussians, sh_degree_used, camera, 1);

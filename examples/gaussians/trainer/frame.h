@@ -98,9 +98,6 @@ void frame_project(frame *f, const gs_gaussians *gaussians, int sh_degree_used, 
                    int32_t count);
 // Renders some of these views, without waiting, in one launch of each stage. frame_settle must follow.
 void frame_draw(frame *f, int32_t first, int32_t count, const float background[GS_CHANNELS]);
-// Both, for all views.
-void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
-                       int32_t count, const float background[GS_CHANNELS]);
 // The colours of one of the views that were drawn last (device).
 const float *frame_color(const frame *f, int32_t view);
 // Before frame_render_backward: waits until the lists of frame_draw are counted, not for the work queued after them. False:

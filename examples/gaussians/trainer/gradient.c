@@ -93,11 +93,11 @@ bool exposures_open(trainer *t, fault *why) {
     const size_t views = t->source.count;
     if (t->state->exposures == 0) return true;
     t->log_gains = malloc(views * sizeof *t->log_gains);
-    if (!t->log_gains) return fail(why, "no memory for %zu views", views);
     for (int i = 0; i < 2; i++) {
         t->near[i] = malloc(views * sizeof *t->near[i]);
         t->near_of[i] = malloc(views * sizeof *t->near_of[i]);
-        if (!t->near[i] || !t->near_of[i]) return fail(why, "no memory for %zu views", views);
+        if (!t->log_gains || !t->near[i] || !t->near_of[i])
+            return fail(why, "no memory for %zu views", views);
         if (!neighbours_choose(t->source.views, views, i == 1, t->near[i], t->near_of[i], why)) return false;
     }
     t->grouping = t->state->exposed == EXPOSURE_IN_ORDER;

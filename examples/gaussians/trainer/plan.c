@@ -385,16 +385,14 @@ static double step_bytes(const training_settings *s, const target_view *of, doub
 
 training_memory training_memory_of(const training_settings *settings, const training_data *data,
                                    int64_t start, int sh_degree, int ranks) {
-    const double most = (double)settings->density.most_gaussians;
-    const double largest = most > (double)start ? most : (double)start;
+    const double largest = fmax((double)settings->density.most_gaussians, (double)start);
     const int32_t views = (int32_t)resolution_most_views(&settings->resolutions, settings->batch);
     const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1),
                  sets = settings->average_part > 0 ? 5 : 4;
     training_memory memory = {.scene = 4 * (largest / ranks) * (sets * floats + 2)};
     for (size_t i = 0; i < data->count; i++) {
         const target_view *const view = &data->views[i];
-        const double step = step_bytes(settings, view, largest / ranks, views);
-        if (step > memory.step) memory.step = step;
+        memory.step = fmax(memory.step, step_bytes(settings, view, largest / ranks, views));
         const double bytes = GS_CHANNELS + (view->mask_on_host != NULL) +
                              (settings->random_background && view->outline) +
                              (view->depth_on_host ? sizeof(float) : 0);

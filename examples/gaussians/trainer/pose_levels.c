@@ -9,10 +9,8 @@
 enum { PIXELS_A_GAUSSIAN = 20 };
 
 int pose_levels_of(const target_view *views, size_t count, int wanted) {
-    for (size_t i = 0; i < count; i++)
-        while (wanted > 0 && (views[i].camera.width >> wanted < RESOLUTIONS_LEAST_SIDE ||
-                              views[i].camera.height >> wanted < RESOLUTIONS_LEAST_SIDE))
-            wanted--;
+    const int side = view_sizes_of(views, count).least_side;
+    while (wanted > 0 && side >> wanted < RESOLUTIONS_LEAST_SIDE) wanted--;
     return wanted;
 }
 

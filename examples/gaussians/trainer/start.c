@@ -420,7 +420,7 @@ bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64
         for (size_t k = 0; k < draws; k++) fill(&s, k * swept / draws);
     }
     for (size_t v = 0; v < swept && s.of && s.view; v++) {
-        target_view_release(&s.of[v].small);
+        target_view_close(&s.of[v].small);
         device_free(s.view[v].inverse_depth);
         device_free(s.view[v].covered);
         free(s.of[v].rgb);

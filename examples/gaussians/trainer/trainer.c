@@ -70,10 +70,6 @@ static bool settle_end(trainer *t) {
     return true;
 }
 
-bool trainer_is_over(const trainer *t) {
-    return t->over;
-}
-
 // With --check-finite: fails where the call `by` has written a number that is not finite. Waits for the device.
 static bool are_finite(trainer *t, const char *by, const gs_gaussians *vectors) {
     static const char *const names[GS_ARRAYS] = {"mean of Gaussian", "log scales of Gaussian",
@@ -477,18 +473,15 @@ void trainer_close(trainer *t) {
 trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why) {
     trainer *const t = calloc(1, sizeof *t);
-    if (!t) {
-        fail(why, "no memory for a trainer");
-        return NULL;
-    }
-    *t = (trainer){.state = state,
-                   .group = state->group,
-                   .way = state->way,
-                   .fitted = *settings,
-                   .settings = &t->fitted};
-    if (open_trainer(t, pictures, views, view_count)) return t;
+    if (t)
+        *t = (trainer){.state = state,
+                       .group = state->group,
+                       .way = state->way,
+                       .fitted = *settings,
+                       .settings = &t->fitted};
+    if (t && open_trainer(t, pictures, views, view_count)) return t;
+    fail(why, "%s", t ? ranks_error(state->group) : "no memory for a trainer");
     trainer_close(t);
-    fail(why, "%s", ranks_error(state->group));
     return NULL;
 }
 

@@ -45,9 +45,7 @@ typedef struct training_observer {
 // trainer. NULL: *why is set.
 trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why);
-// Whether no step is left, by the iterations or by the budget. state->average has then replaced the parameters.
-bool trainer_is_over(const trainer *t);
-bool trainer_step(trainer *t);
+bool trainer_step(trainer *t); // unless t->over
 // The report so far, with all losses; its losses are the trainer's. NULL: failed. Waits for the device.
 const training_report *trainer_report(trainer *t);
 void trainer_close(trainer *t); // NULL is harmless
@@ -132,18 +130,17 @@ struct trainer {
     struct pace pace;
     double before; // seconds of training before this run
     double clock;  // when it was looked at last; of several ranks under a budget rank 0's
-    bool over;     // trainer_is_over
+    bool over; // no step is left, by the iterations or the budget; the average has replaced the parameters
     struct {
         device_buffer score, splats;
         device_buffer logits; // of all Gaussians, where this rank has not all
     } retirement;
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
-    double weights[WAITING + GS_MAX_VIEWS]
-                  [LOSS_TERM_COUNT]; // of the same; 0: the view does not have the term
-    int64_t waiting;                 // how many of them there are
-    size_t room;                     // of report.losses
-    float mean_rate;                 // of this step
+    double weights[WAITING + GS_MAX_VIEWS][LOSS_TERM_COUNT]; // of the same; 0: of a view without the term
+    int64_t waiting;                                         // how many of them there are
+    size_t room;                                             // of report.losses
+    float mean_rate;                                         // of this step
     frame rendered; // views are projected together, and rendered together or one after another
     bool one_by_one;
     strategy_tuner tuner;

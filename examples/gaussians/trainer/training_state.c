@@ -139,12 +139,9 @@ void training_state_restart(training_state *state, const gs_gaussians *start) {
     training_state_set_count(state, start->count);
     const gs_gaussians part = gaussians_rows(start, state->first, state->gaussians.count);
     device_gaussians_copy(&state->gaussians, &part);
-    const gs_arrays first = gs_arrays_of(&state->first_moment), second = gs_arrays_of(&state->second_moment);
-    for (int i = 0; i < GS_ARRAYS; i++) {
-        const size_t bytes = (size_t)part.count * (size_t)first.width[i] * sizeof(float);
-        device_clear(first.of[i], bytes);
-        device_clear(second.of[i], bytes);
-    }
+    const size_t bytes = device_gaussians_bytes(state->capacity, part.sh_degree);
+    device_clear(state->first_moment.mean, bytes);
+    device_clear(state->second_moment.mean, bytes);
     device_clear(state->density, training_state_density_bytes(state->gaussians.count));
     parameter_average_close(&state->average);
     state->place.steps = 0;

@@ -191,7 +191,7 @@ bool training_state_open_empty(training_state *state, const training_place *plac
                                int sh_degree);
 // All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
 bool training_state_copy(const training_state *state, gs_gaussians *out);
-// Replaces the Gaussians by others (device, whole): all that belongs to Gaussians is as before the first step.
+// Replaces the Gaussians by others (whole, in any memory): all that belongs to Gaussians is as before the first step.
 void training_state_restart(training_state *state, const gs_gaussians *start);
 // Gives each of `views` views gains of 1.
 void training_state_open_exposures(training_state *state, int64_t views);

@@ -124,7 +124,7 @@ static void forget_device(target_view *view) {
     view->depth = NULL, view->alpha = view->mask = view->pixels = NULL;
 }
 
-void target_view_release(target_view *view) {
+void target_view_close(target_view *view) {
     if (view->pixels)
         DEVICE_CHECK(cudaStreamSynchronize(NULL)); // cudaFree of a pool's memory waits for no kernel
     device_free(view->depth);
@@ -132,11 +132,6 @@ void target_view_release(target_view *view) {
     device_free(view->mask);
     device_free(view->pixels);
     forget_device(view);
-}
-
-void target_view_close(target_view *view) {
-    target_view_release(view);
-    *view = (target_view){0};
 }
 
 bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why) {
@@ -153,11 +148,10 @@ bool view_split_list(view_split *split, const dataset *data, const char *source,
            fail(why, "%s: no view is left to train on; all %zu are held out", source, data->view_count);
 }
 
-bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha,
-                     fault *why) {
+bool view_split_open(view_split *split, const dataset *data, const char *source, fault *why) {
     if (!view_split_list(split, data, source, why)) return false;
     for (size_t i = 0; i < split->training + split->held_out; i++)
-        target_view_upload(&split->views[i], with_alpha);
+        target_view_upload(&split->views[i], false);
     return true;
 }
 
@@ -191,16 +185,12 @@ static size_t bytes_of(const picture_cache *cache, const cached_picture *p) {
 
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
                         size_t most_bytes, fault *why) {
-    *cache = (picture_cache){.pictures = calloc(count + 1, sizeof *cache->pictures),
-                             .count = count,
-                             .with_alpha = with_alpha,
-                             .now = 1};
-    if (!cache->pictures) {
-        cache->count = 0; // it may be closed
-        return fail(why, "no memory for a list of %zu pictures", count);
-    }
-    for (size_t i = 0; i < count; i++) cache->pictures[i].listed = views[i];
     size_t unused, all;
+    *cache = (picture_cache){.with_alpha = with_alpha, .now = 1}; // without pictures it may be closed
+    cache->pictures = calloc(count + 1, sizeof *cache->pictures);
+    if (!cache->pictures) return fail(why, "no memory for a list of %zu pictures", count);
+    cache->count = count;
+    for (size_t i = 0; i < count; i++) cache->pictures[i].listed = views[i];
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
     cache->most_bytes = most_bytes > 0 ? most_bytes : all / 4;
     return true;
@@ -217,7 +207,7 @@ void target_view_form(target_view *formed, const target_view *listed, const pict
     *formed = whole;
     if (form->factor <= 1) return;
     target_view_shrink(formed, &whole, form->factor);
-    target_view_release(&whole);
+    target_view_close(&whole);
 }
 
 const target_view *picture_cache_view(picture_cache *cache, size_t index) {
@@ -232,7 +222,7 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index) {
             if (may_go && (!oldest || other->last_used < oldest->last_used)) oldest = other;
         }
         if (!oldest) break;
-        target_view_release(&oldest->view);
+        target_view_close(&oldest->view);
         cache->bytes -= bytes_of(cache, oldest);
     }
     if (!p->view.pixels) {
@@ -244,7 +234,7 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index) {
 }
 
 void picture_cache_close(picture_cache *cache) {
-    for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
+    for (size_t i = 0; i < cache->count; i++) target_view_close(&cache->pictures[i].view);
     free(cache->pictures);
     *cache = (picture_cache){0};
 }
@@ -380,7 +370,7 @@ const target_view *view_source_at(view_source *s, bool small) {
     picture_cache *const cache = s->pictures;
     if (cache && small != s->shaped) {
         for (size_t i = 0; i < cache->count; i++)
-            target_view_release(&cache->pictures[i].view); // of another form
+            target_view_close(&cache->pictures[i].view); // of another form
         cache->bytes = 0, cache->form = form_of(s, small);
         s->shaped = small;
     }

@@ -40,8 +40,7 @@ void target_view_set_mask(target_view *view, const uint8_t *mask); // on the hos
 bool target_view_list(target_view *view, const dataset_view *source, fault *why);
 // Uploads what a view has on the host and not yet on the device, its alpha if with_alpha.
 void target_view_upload(target_view *view, bool with_alpha);
-void target_view_release(target_view *view); // what it has on the device
-void target_view_close(target_view *view);   // harmless on {0}
+void target_view_close(target_view *view); // what it has on the device, which may come again; harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
 typedef struct view_split {
@@ -52,7 +51,7 @@ typedef struct view_split {
 // All views as target_view_list leaves them; the other call uploads them too. The dataset must outlive the split. Fails,
 // naming `source`, if no view is left to train on. Closed also after a failure.
 bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
-bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+bool view_split_open(view_split *split, const dataset *data, const char *source, fault *why);
 void view_split_close(view_split *split);
 
 // ---- the cache: views are uploaded when they are asked for, and stay until the memory is needed for others: then the one
@@ -62,7 +61,7 @@ void view_split_close(view_split *split);
 typedef struct picture_form {
     int factor, width, height;
 } picture_form;
-// A listed view on the device in that form. For target_view_release.
+// A listed view on the device in that form. For target_view_close.
 void target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
                       bool with_alpha);
 

@@ -561,7 +561,7 @@ static bool train_as_rank(train_run *run, ranks *group) {
     training_state_close(&run->state);
     for (size_t i = 0;
          !run->cached && ranks_count(group) > 1 && i < run->split.training + run->split.held_out; i++)
-        target_view_release(&run->split.views[i]);
+        target_view_close(&run->split.views[i]);
     return done || ranks_fail_with(group, &why);
 }
 
