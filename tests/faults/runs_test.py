@@ -185,7 +185,7 @@ def races(runs):
             (*train, "--gpus", "3", "--density", "mcmc", "--report", "r.html", "--log", "l.json", "--batch", "2"),
             (*train, "--refine-poses", "--memory", "1", "--eval-every", "3"),
             ("finish", "a.ply", "--cameras", "d", "-o", "f.ply", *LM),
-            ("eval", "a.ply", "--cameras", "d", "--gpus", "2"), ("export", "a.ply", "--cameras", "d", "-o", "e.html"),
+            ("eval", "a.ply", "--cameras", "d"), ("export", "a.ply", "--cameras", "d", "-o", "e.html"),
             ("convert", "a.ply", "a.sog")):
         runs.done(*arguments, TSAN_OPTIONS="exitcode=66")
         print(f"{' '.join(arguments)}: no data race", flush=True)
